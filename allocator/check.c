@@ -223,6 +223,7 @@ static int check_slabs(const struct skv_pool *p, struct skv_error *err)
 static int check_class(const struct skv_pool *p, const struct pool_class *c, struct skv_error *err)
 {
 	uint64_t free_listed = 0;
+	uint64_t units = 0;
 	size_t listed = 0;
 
 	for (uint32_t r = 0; r < ORDERS; r++) {
@@ -243,9 +244,14 @@ static int check_class(const struct skv_pool *p, const struct pool_class *c, str
 			}
 		}
 	}
-	for (size_t i = 0; i < p->n_slabs; i++)
-		if (p->slabs[i] && p->slabs[i]->class == c)
-			listed -= p->slabs[i]->listed;
+	for (size_t i = 0; i < p->n_slabs; i++) {
+		if (!p->slabs[i] || p->slabs[i]->class != c)
+			continue;
+		listed -= p->slabs[i]->listed;
+		units += p->slabs[i]->at.units;
+	}
+	if (units != c->units || c->order < c->least || c->order > c->most)
+		return WRONG(err, "class %u: its units are counted wrong", c->id);
 	if (listed != 0 || free_listed != c->free)
 		return WRONG(err, "class %u: lists and free slots do not agree", c->id);
 	if (c->unit_slots != skv_units_slots(p, c))

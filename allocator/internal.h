@@ -57,7 +57,10 @@ struct window {
 
 struct pool_class {
 	uint32_t id;
-	uint32_t order; /* preferred slab length: 2^order units */
+	/* Slab lengths, 2^x units: the shortest with a slot, the shortest that wastes at most 1 %,
+	 * and the next one's, in between (skv_class_resize). */
+	uint32_t least, most, order;
+	uint64_t units; /* of its slabs */
 	uint64_t stride;
 	uint64_t align;       /* bytes of a segment, if there are any */
 	uint32_t per_segment; /* slots; 0 = none */
@@ -194,6 +197,8 @@ uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c);
 /* The same for an aligned block of 2^order units, cut into windows of the class's length. */
 uint64_t skv_block_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t length,
 			 uint32_t first, uint32_t order);
+/* The class has so many units more (fewer) in slabs, and new slabs of fitting length. */
+void skv_class_resize(const struct skv_pool *p, struct pool_class *c, int64_t units);
 /* A wholly free window becomes the slab's. */
 void skv_units_claim(struct skv_pool *p, struct window w, uint32_t slab);
 void skv_units_release(struct skv_pool *p, struct window w);

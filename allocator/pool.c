@@ -9,6 +9,8 @@
 
 #include <assert.h>
 
+#define UNITS 1024u /* of a storage by default */
+
 static uint64_t gcd(uint64_t a, uint64_t b)
 {
 	while (b) {
@@ -67,27 +69,26 @@ int skv_pool_add_file(struct skv_pool *p, uint32_t file, uint64_t length)
 }
 
 /*
- * The preferred slab length as an order: the smallest window of which at most 1 % is no slot,
- * wherever in the file it lies. A slab begins at a multiple of its length L, so the way to the next
- * multiple of `align` is a multiple of gcd(align, L): at worst align - gcd. Header and trailer are
- * the file's cost, not the length's, and do not count here. When even 2^31 units do not suffice,
- * the longest that can be computed stands; files cap it anyway.
+ * Sets the slab lengths of a class: the smallest window with a slot, and the smallest of which at
+ * most 1 % is no slot, wherever in the file it lies. A slab begins at a multiple of its length L,
+ * so the way to the next multiple of `align` is a multiple of gcd(align, L): at worst align - gcd.
+ * Header and trailer are the file's cost, not the length's, and do not count here. When even 2^31
+ * units do not suffice, the longest that can be computed stands; files cap it anyway.
  */
-static uint32_t preferred_order(const struct skv_pool *p, uint64_t stride, uint64_t align)
+static void set_lengths(const struct skv_pool *p, struct pool_class *c)
 {
-	uint32_t order = 0;
+	for (;; c->most++) {
+		uint64_t len = p->options.unit << c->most;
+		uint64_t head = c->align - gcd(c->align, len);
+		uint64_t slots = head < len ? (len - head) / c->stride : 0;
 
-	for (;;) {
-		uint64_t len = p->options.unit << order;
-		uint64_t head = align - gcd(align, len);
-		uint64_t slots = head < len ? (len - head) / stride : 0;
-
-		if (len - slots * stride <= len / 100)
-			return order;
-		if (order == ORDERS - 1 || len > MAX_BYTES / 2)
-			return order;
-		order++;
+		if (len - slots * c->stride <= len / 100 || c->most == ORDERS - 1 ||
+		    len > MAX_BYTES / 2)
+			break;
+		if (slots == 0)
+			c->least = c->most + 1;
 	}
+	c->order = c->least;
 }
 
 static int find_or_make(struct skv_pool *p, const struct pool_class *want, uint32_t *class_id)
@@ -102,8 +103,8 @@ static int find_or_make(struct skv_pool *p, const struct pool_class *want, uint3
 			return SKV_OK;
 		}
 	}
-	assert(want->order < ORDERS && want->stride <= MAX_BYTES);
-	if ((p->options.unit << want->order) / want->stride > MAX_SLAB_SLOTS)
+	assert(want->most < ORDERS && want->stride <= MAX_BYTES);
+	if ((p->options.unit << want->most) / want->stride > MAX_SLAB_SLOTS)
 		return SKV_E_INVALID;
 	if (skv_grow((void **)&p->classes, &p->cap_classes, p->n_classes + 1, sizeof *p->classes))
 		return SKV_E_NOMEM;
@@ -124,7 +125,7 @@ int skv_pool_class(struct skv_pool *p, uint64_t stride, uint64_t align, uint32_t
 
 	if (stride == 0 || align == 0 || stride > MAX_BYTES || stride % align != 0)
 		return SKV_E_INVALID;
-	want.order = preferred_order(p, stride, align);
+	set_lengths(p, &want);
 	return find_or_make(p, &want, class_id);
 }
 
@@ -140,10 +141,36 @@ int skv_pool_class_segmented(struct skv_pool *p, uint64_t stride, uint64_t segme
 	return find_or_make(p, &want, class_id);
 }
 
+struct skv_slab_lengths skv_pool_slab_lengths(const struct skv_pool *p, uint64_t stride,
+					      uint64_t align, uint64_t segment)
+{
+	struct pool_class c = { .stride = stride, .align = align };
+
+	assert(stride > 0 && align > 0);
+	if (!segment)
+		set_lengths(p, &c);
+	return (struct skv_slab_lengths){ p->options.unit << c.least, p->options.unit << c.most };
+}
+
+uint64_t skv_pool_default_unit(uint64_t capacity)
+{
+	uint64_t unit = SKV_UNIT_MAX;
+
+	while (unit > SKV_UNIT_MIN && unit > capacity / UNITS)
+		unit /= 2;
+	return unit;
+}
+
 uint64_t skv_pool_slab_bytes(const struct skv_pool *p, uint32_t class_id)
 {
 	assert(class_id < p->n_classes);
 	return p->options.unit << p->classes[class_id]->order;
+}
+
+uint64_t skv_pool_class_bytes(const struct skv_pool *p, uint32_t class_id)
+{
+	assert(class_id < p->n_classes);
+	return p->classes[class_id]->units * p->options.unit;
 }
 
 uint64_t skv_pool_slots_in_file(const struct skv_pool *p, uint32_t class_id, uint64_t length)

@@ -138,6 +138,7 @@ void skv_slab_open(struct skv_pool *p, struct slab *s)
 	s->handle = p->n_spare ? p->spare[--p->n_spare] : (uint32_t)p->n_slabs++;
 	p->slabs[s->handle] = s;
 	skv_units_claim(p, s->at, s->handle);
+	skv_class_resize(p, s->class, s->at.units);
 	skv_slab_list(s);
 }
 
@@ -146,6 +147,7 @@ void skv_slab_close(struct skv_pool *p, struct slab *s)
 	assert(s->used == 0 && s->held == 0 && p->slabs[s->handle] == s);
 	skv_slab_unlist(s);
 	skv_units_release(p, s->at);
+	skv_class_resize(p, s->class, -(int64_t)s->at.units);
 	p->slabs[s->handle] = NULL;
 	p->spare[p->n_spare++] = s->handle;
 	skv_free(s);

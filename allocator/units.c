@@ -339,6 +339,24 @@ uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c)
 	return slots;
 }
 
+/* A new slab is at most as long as all slabs together, and no shorter before half of these are
+ * gone: few blocks change the length, since that counts all free blocks anew. */
+void skv_class_resize(const struct skv_pool *p, struct pool_class *c, int64_t units)
+{
+	uint32_t order = c->order;
+
+	assert(units >= 0 || c->units >= (uint64_t)-units);
+	c->units += (uint64_t)units;
+	while (order < c->most && c->units >> (order + 1))
+		order++;
+	while (order > c->least && !(c->units >> (order - 1)))
+		order--;
+	if (order == c->order)
+		return;
+	c->order = order;
+	c->unit_slots = skv_units_slots(p, c);
+}
+
 void skv_units_claim(struct skv_pool *p, struct window w, uint32_t slab)
 {
 	struct pool_unit *units = w.file->units;

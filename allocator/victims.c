@@ -1,8 +1,9 @@
 /*
  * victims.c - chooses slabs to empty when a class has no slot and no window is free.
  *
- * Reads the unit map, window by window; changes nothing. Costs O(units) and is called only when an
- * allocation has failed. The caller serialises calls.
+ * Reads the unit map, window by window; changes nothing. Costs O(units), and the caller's looks
+ * into slabs, until LOOKS slots of windows that may be emptied were seen. The caller serialises
+ * calls.
  */
 #include "internal.h"
 
@@ -12,13 +13,14 @@
 #include <stdlib.h>
 
 #define COMPARED 16u /* candidates whose costs are compared */
+#define LOOKS 8192u  /* used slots in candidates of which the one that is free first is taken */
 
 struct candidate {
 	struct window at;
-	uint64_t used; /* slots, in all slabs that reach into the window */
+	uint64_t used; /* bytes, in all slabs that reach into the window */
 	uint64_t cost;
 	uint32_t slabs;
-	uint32_t tie; /* orders those with as many used slots, anew in each call */
+	uint32_t tie; /* orders those with as many used bytes, anew in each call */
 };
 
 struct search {
@@ -36,14 +38,15 @@ static struct slab *next_slab(const struct skv_pool *p, struct window w, uint32_
 	return skv_file_next_slab(p, w.file, w.first + w.units, i);
 }
 
-/* False when emptying cannot make this window ours: a slab of the class itself, held slots, frozen
- * units, no slot, or nothing there to empty. */
+/* False when emptying cannot make this window ours: a slab of the class itself, frozen units, no
+ * slot, or nothing there to empty (all of it is closed, and waits). */
 static bool weigh(const struct search *f, struct window w, struct candidate *out)
 {
 	struct candidate c =
 		{ .at = w, .tie = (w.first / w.units + f->turn) * 2654435761u +
 			  w.file->id * 40503u };
 	struct slab *s;
+	bool open = false;
 
 	if (skv_window_slots(f->p, f->c, w.file->length, w.first, w.units, NULL) == 0)
 		return false;
@@ -51,13 +54,14 @@ static bool weigh(const struct search *f, struct window w, struct candidate *out
 		if (w.file->units[i].frozen)
 			return false;
 	for (uint32_t i = w.first; (s = next_slab(f->p, w, &i)) != NULL;) {
-		if (s->class == f->c || s->held > 0)
+		if (s->class == f->c)
 			return false;
-		c.used += s->used;
+		open |= s->used > 0 || !s->draining;
+		c.used += s->used * s->class->stride;
 		c.slabs++;
 	}
 	*out = c;
-	return c.slabs > 0;
+	return open;
 }
 
 static int collect(struct search *f, uint32_t order)
@@ -100,7 +104,7 @@ static int by_cost(const void *a, const void *b)
 	return (x->cost > y->cost) - (x->cost < y->cost);
 }
 
-/* Fewest used slots first; of the first ones, the cheapest first. */
+/* Fewest used bytes first; of the first ones, the cheapest first. */
 static void order(const struct search *f, const struct skv_victims *v)
 {
 	size_t n = f->n < COMPARED ? f->n : COMPARED;
@@ -120,14 +124,41 @@ static void order(const struct search *f, const struct skv_victims *v)
 	qsort(f->v, n, sizeof *f->v, by_cost);
 }
 
-static bool all_may_empty(const struct search *f, struct window w, const struct skv_victims *v)
+/* How long until the window is free; SKV_SLAB_STAYS: it cannot be emptied. *slots grows by those in
+ * use. */
+static uint32_t waits_for(const struct search *f, struct window w, const struct skv_victims *v,
+			  uint64_t *slots)
 {
+	uint32_t longest = 0;
 	struct slab *s;
 
-	for (uint32_t i = w.first; (s = next_slab(f->p, w, &i)) != NULL;)
-		if (!v->may_empty(v->ctx, s->handle))
-			return false;
-	return true;
+	for (uint32_t i = w.first; (s = next_slab(f->p, w, &i)) != NULL;) {
+		uint32_t ms = v->waits(v->ctx, s->handle);
+
+		if (ms == SKV_SLAB_STAYS)
+			return ms;
+		longest = ms > longest ? ms : longest;
+		*slots += s->used;
+	}
+	return longest;
+}
+
+/* NULL: none can be emptied. */
+static const struct candidate *choose(const struct search *f, const struct skv_victims *v)
+{
+	const struct candidate *best = NULL;
+	uint32_t least = SKV_SLAB_STAYS;
+	uint64_t slots = 0;
+
+	for (size_t i = 0; i < f->n && least > 0 && !(best && slots >= LOOKS); i++) {
+		uint32_t ms = waits_for(f, f->v[i].at, v, &slots);
+
+		if (ms < least) {
+			least = ms;
+			best = &f->v[i];
+		}
+	}
+	return best;
 }
 
 static int answer(const struct search *f, const struct candidate *c, uint32_t **slabs,
@@ -151,6 +182,7 @@ int skv_pool_find_victims(struct skv_pool *p, uint32_t class_id, const struct sk
 			  uint32_t **slabs, size_t *n_slabs)
 {
 	struct search f = { .p = p, .turn = ++p->victim_turn };
+	const struct candidate *c;
 	int status = SKV_E_NO_SPACE;
 
 	assert(class_id < p->n_classes);
@@ -161,12 +193,9 @@ int skv_pool_find_victims(struct skv_pool *p, uint32_t class_id, const struct sk
 			break;
 		}
 		order(&f, v);
-		for (size_t i = 0; i < f.n; i++) {
-			if (all_may_empty(&f, f.v[i].at, v)) {
-				status = answer(&f, &f.v[i], slabs, n_slabs);
-				break;
-			}
-		}
+		c = choose(&f, v);
+		if (c)
+			status = answer(&f, c, slabs, n_slabs);
 	}
 	skv_free(f.v);
 	return status;

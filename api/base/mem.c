@@ -1,9 +1,10 @@
 /*
  * mem.c - malloc, and large regions from mmap, with fault injection.
  *
- * State: two atomic counters, used by tests only; switched off, the cost is one relaxed load. Any
- * thread, no locks. Size 0 yields a pointer that can be freed, so that NULL always means "out of
- * memory". This is the only file of the product that calls malloc itself (tests/rules checks).
+ * State: two atomic counters, used by tests only; switched off, the cost is one relaxed load. What
+ * was noted about the memory in use. Any thread, no locks. Size 0 yields a pointer that can be
+ * freed, so that NULL always means "out of memory". This is the only file of the product that calls
+ * malloc itself (tests/rules checks).
  */
 #include <skv/mem.h>
 #include <skv/status.h>
@@ -15,8 +16,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define SMALL_BYTES (512ull << 20)
+
 static atomic_ulong fail_at;
 static atomic_ulong counted;
+static atomic_int noted_level;
+static _Atomic uint64_t noted_most;
 
 static bool fails(void)
 {
@@ -77,6 +82,34 @@ void skv_region_free(void *p)
 {
 	if (p)
 		munmap(p, SKV_REGION_BYTES);
+}
+
+enum skv_mem_level skv_mem_note(uint64_t used, uint64_t most)
+{
+	const bool was = skv_mem_level() != SKV_MEM_FREE;
+	enum skv_mem_level level = SKV_MEM_FREE;
+
+	if (most && used >= most / 8 * 7)
+		level = SKV_MEM_TIGHT;
+	else if (most && used >= (was ? most / 10 * 7 : most / 4 * 3))
+		level = SKV_MEM_FULL;
+	atomic_store(&noted_most, most);
+	atomic_store(&noted_level, (int)level);
+	return level;
+}
+
+enum skv_mem_level skv_mem_level(void)
+{
+	return (enum skv_mem_level)atomic_load_explicit(&noted_level, memory_order_relaxed);
+}
+
+uint64_t skv_mem_most(void) { return atomic_load_explicit(&noted_most, memory_order_relaxed); }
+
+bool skv_mem_is_small(void)
+{
+	const uint64_t most = skv_mem_most();
+
+	return most && most < SMALL_BYTES;
 }
 
 int skv_grow(void **array, size_t *cap, size_t need, size_t size)

@@ -3,7 +3,7 @@
  *
  * Constant data, no state; any thread.
  */
-#include "table.h"
+#include "messages.h"
 
 static const char *const state_texts[] = { "ready", "standby", "recovering", "stopped", NULL };
 
@@ -14,7 +14,7 @@ static const struct skv_field member_rows[] = {
 	SKV_BOOL(T, draining, 3, .flags = SKV_FIELD_SHORT, .doc = "It owns nothing, and will not."),
 };
 #undef T
-const struct skv_table skv_member_table =
+static const struct skv_table member_table =
 	SKV_TABLE("MemberView", struct skv_member_view, member_rows);
 
 #define T struct skv_member_partition
@@ -35,7 +35,7 @@ static const struct skv_field member_partition_rows[] = {
 		 .doc = "Url of the member that it was moved to, and goes back to."),
 };
 #undef T
-const struct skv_table skv_member_partition_table =
+static const struct skv_table member_partition_table =
 	SKV_TABLE("MemberPartition", struct skv_member_partition, member_partition_rows);
 
 #define T struct skv_cluster_view
@@ -44,12 +44,12 @@ static const struct skv_field cluster_view_rows[] = {
 	SKV_TEXT(T, version, 2),
 	SKV_TEXT(T, state, 3, .texts = state_texts),
 	SKV_BOOL(T, draining, 4, .doc = "It owns nothing, and will not."),
-	SKV_LIST(T, members, MESSAGES, 5, .of = &skv_member_table, .most = UINT32_MAX,
+	SKV_LIST(T, members, MESSAGES, 5, .of = &member_table, .most = UINT32_MAX,
 		 .doc = "Those that are there now."),
-	SKV_LIST(T, partitions, MESSAGES, 6, .of = &skv_member_partition_table, .most = UINT32_MAX),
+	SKV_LIST(T, partitions, MESSAGES, 6, .of = &member_partition_table, .most = UINT32_MAX),
 };
 #undef T
-const struct skv_table skv_cluster_view_table =
+static const struct skv_table cluster_view_table =
 	SKV_TABLE("ClusterView", struct skv_cluster_view, cluster_view_rows);
 
 #define T struct skv_drain_spec
@@ -57,7 +57,7 @@ static const struct skv_field drain_rows[] = {
 	SKV_BOOL(T, draining, 1, .flags = SKV_FIELD_REQUIRED | SKV_FIELD_PRESENT),
 };
 #undef T
-const struct skv_table skv_drain_table =
+static const struct skv_table drain_table =
 	SKV_TABLE("DrainSpec", struct skv_drain_spec, drain_rows, .strict = true);
 
 #define T struct skv_home_spec
@@ -67,59 +67,13 @@ static const struct skv_field home_rows[] = {
 		 .doc = "Url of one of members; empty: to none."),
 };
 #undef T
-const struct skv_table skv_home_table =
+static const struct skv_table home_table =
 	SKV_TABLE("HomeSpec", struct skv_home_spec, home_rows, .strict = true);
 
-void skv_v1_write_cluster_view(struct skv_buf *out, const struct skv_cluster_view *v)
-{
-	skv_table_write_json(&skv_cluster_view_table, out, v, NULL);
-}
+SKV_V1_RW(drain, skv_drain_spec)
+SKV_V1_RW(home, skv_home_spec)
 
-void skv_pb_write_cluster_view(struct skv_buf *out, const struct skv_cluster_view *v)
-{
-	skv_table_write_pb(&skv_cluster_view_table, out, v, NULL);
-}
-
-int skv_v1_read_drain(const struct skv_v1_in *in, const char *text, size_t n,
-		      struct skv_drain_spec *out, struct skv_error *err)
-{
-	return skv_table_read_json(&skv_drain_table, in, text, n, out, err);
-}
-
-int skv_pb_read_drain(const struct skv_v1_in *in, const char *text, size_t n,
-		      struct skv_drain_spec *out, struct skv_error *err)
-{
-	return skv_table_read_pb(&skv_drain_table, in, text, n, out, err);
-}
-
-void skv_v1_write_drain(struct skv_buf *out, const struct skv_drain_spec *v)
-{
-	skv_table_write_json(&skv_drain_table, out, v, NULL);
-}
-
-void skv_pb_write_drain(struct skv_buf *out, const struct skv_drain_spec *v)
-{
-	skv_table_write_pb(&skv_drain_table, out, v, NULL);
-}
-
-int skv_v1_read_home(const struct skv_v1_in *in, const char *text, size_t n,
-		      struct skv_home_spec *out, struct skv_error *err)
-{
-	return skv_table_read_json(&skv_home_table, in, text, n, out, err);
-}
-
-int skv_pb_read_home(const struct skv_v1_in *in, const char *text, size_t n,
-		      struct skv_home_spec *out, struct skv_error *err)
-{
-	return skv_table_read_pb(&skv_home_table, in, text, n, out, err);
-}
-
-void skv_v1_write_home(struct skv_buf *out, const struct skv_home_spec *v)
-{
-	skv_table_write_json(&skv_home_table, out, v, NULL);
-}
-
-void skv_pb_write_home(struct skv_buf *out, const struct skv_home_spec *v)
-{
-	skv_table_write_pb(&skv_home_table, out, v, NULL);
-}
+const struct skv_table *const skv_cluster_tables[] = {
+	&member_table, &member_partition_table, &cluster_view_table, &drain_table, &home_table,
+	NULL,
+};

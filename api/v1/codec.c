@@ -11,7 +11,6 @@
 #include "pb.h"
 
 #define KEYS W
-#define LIST W
 
 #define R(m, type) .read_##m = skv_v1_read_##m,
 #define W(m, type) .write_##m = skv_v1_write_##m,
@@ -22,6 +21,7 @@ const struct skv_v1_codec skv_v1_json = {
 	.no_memory = "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\","
 		     "\"detail\":{}},\"request_id\":\"\"}",
 	SKV_V1_MESSAGES
+	.write_named = skv_v1_write_named,
 	.write_error = skv_v1_write_error,
 	.read_error = skv_v1_read_error,
 };
@@ -36,6 +36,7 @@ const struct skv_v1_codec skv_v1_pb = {
 	.content_type = "application/x-protobuf",
 	.no_memory = "\x0a\x0d" "out_of_memory" "\x12\x0d" "out of memory",
 	SKV_V1_MESSAGES
+	.write_named = skv_pb_write_named,
 	.write_error = skv_pb_write_error,
 	.read_error = skv_pb_read_error,
 };

@@ -33,6 +33,7 @@ struct skv_jdoc {
 	struct skv_error *err;
 	int status;   /* first failure */
 	bool lenient; /* an answer: unknown fields are skipped */
+	const void *over; /* a message whose fields keep their values where the text has none */
 };
 
 struct skv_jat {

@@ -99,7 +99,8 @@ static const struct skv_table storage_table = SKV_TABLE(
 	       "least, until the others fit (refused for type external). type is file (the "
 	       "default), hf3fs, null or external. chunk_size is of hf3fs, a power of two, 0 = "
 	       "what the directory says; it is told as it was found. unit is the slab unit, a "
-	       "power of two, 0 = 64 MiB; capacity is a multiple of it; file_size 0 = the "
+	       "power of two, 0 = at most a 1024th of the capacity, from 1 to 64 MiB (hf3fs: 64 "
+	       "MiB); capacity is a multiple of it; file_size 0 = the "
 	       "manager's default.");
 
 #define T struct skv_storage_view
@@ -129,6 +130,8 @@ static const struct skv_field storage_view_rows[] = {
 			  "no more."),
 	SKV_NUMBER(T, fs_free_bytes, 19,
 		   .doc = "That the file system has for more slab files."),
+	SKV_NUMBER(T, groups, 20, .flags = SHORT,
+		   .doc = "That name it; left out when 0."),
 };
 #undef T
 static const struct skv_table storage_view_table =
@@ -275,6 +278,7 @@ static const struct skv_field group_view_rows[] = {
 	SKV_NUMBER(T, open_bytes, 9),
 	SKV_NUMBER(T, evicted_blocks, 10),
 	SKV_NUMBER(T, hits, 11),
+	SKV_TEXT(T, fast, 12, .flags = SHORT, .doc = "Its fast tier."),
 };
 #undef T
 static const struct skv_table group_view_table = SKV_TABLE(
@@ -350,6 +354,12 @@ static const struct skv_field instance_view_rows[] = {
 	SKV_NUMBER(T, hits, 13),
 	SKV_NUMBER(T, unused_ms, 14,
 		   .doc = "How long no registration, lookup or start has named it."),
+	SKV_NUMBER(T, layouts, 15, .flags = SHORT,
+		   .doc = "Sizes of slots that the instances on its storage have together."),
+	SKV_NUMBER(T, layouts_left, 16, .flags = SHORT,
+		   .doc = "So many more of its own size find a slab there; left out when 0."),
+	SKV_TEXT(T, warning, 17, .max = SKV_MESSAGE_MAX, .flags = SHORT,
+		   .doc = "A sentence, where layouts may find no room."),
 	SKV_LIST(T, placements, MESSAGES, 32, .of = &placement_table, .most = SKV_MAX_PLACEMENTS,
 		   .flags = SHORT,
 		   .doc = "Of each spec on each storage of the group that has chunks."),
@@ -361,11 +371,10 @@ static const struct skv_table instance_view_table =
 
 /* ---- lists, and the manager's numbers -------------------------------------------------------- */
 
-/* Lists are only written: by the owner of the array. */
-LIST("StorageList", storage_view, storages)
-LIST("FileList", file_view, files)
-LIST("GroupList", group_view, groups)
-LIST("InstanceList", instance_view, instances)
+LIST("StorageList", storage, storages)
+LIST("FileList", file, files)
+LIST("GroupList", group, groups)
+LIST("InstanceList", instance, instances)
 
 static const char *const stats_state_texts[] = { "ready", "standby", "recovering", "stopped",
 						 NULL };
@@ -386,9 +395,14 @@ static const struct skv_field stats_rows[] = {
 	SKV_LIST(T, storages, MESSAGES, 11, .of = &storage_view_table, .most = UINT32_MAX),
 	SKV_LIST(T, groups, MESSAGES, 12, .of = &group_view_table, .most = UINT32_MAX),
 	SKV_LIST(T, instances, MESSAGES, 13, .of = &instance_view_table, .most = UINT32_MAX),
+	SKV_ROW(T, all_storages, "storage_count", NUMBER, 14,
+		.doc = "In all; the list has the first."),
+	SKV_ROW(T, all_groups, "group_count", NUMBER, 15),
+	SKV_ROW(T, all_instances, "instance_count", NUMBER, 16),
 };
 #undef T
-static const struct skv_table stats_table = SKV_TABLE("Stats", struct skv_stats, stats_rows);
+static const struct skv_table stats_table =
+	SKV_TABLE("Stats", struct skv_stats, stats_rows, .long_answer = true);
 
 #define T struct skv_purge_req
 static const struct skv_field purge_rows[] = {
@@ -416,62 +430,6 @@ static const struct skv_field purge_res_rows[] = {
 #undef T
 static const struct skv_table purge_res_table =
 	SKV_TABLE("PurgeResult", struct skv_purge_res, purge_res_rows, .long_answer = true);
-
-/* ---- administration of one partition, between managers --------------------------------------- */
-
-static const char *const ask_words[] = {
-#define ASK_WORD(name, text) text,
-	SKV_ASKS(ASK_WORD)
-#undef ASK_WORD
-	NULL };
-#define T struct skv_ask
-static const struct skv_field ask_rows[] = {
-	SKV_NUMBER(T, partition, 1, .doc = "The manager that is asked owns it."),
-	SKV_WORD(T, what, 2, .words = ask_words, .flags = REQUIRED),
-	SKV_TEXT(T, tenant, 3, .max = SKV_MAX_NAME, .flags = SHORT,
-		   .doc = "Of an instance; absent: of all."),
-	SKV_TEXT(T, name, 4, .max = SKV_MAX_NAME, .flags = SHORT, .doc = "Absent: all."),
-	SKV_LIST(T, storage, MESSAGES, 5, .of = &storage_table, .most = 1, .flags = SHORT),
-	SKV_LIST(T, group, MESSAGES, 6, .of = &group_table, .most = 1, .flags = SHORT),
-	SKV_LIST(T, instance, MESSAGES, 7, .of = &instance_table, .most = 1, .flags = SHORT),
-	SKV_LIST(T, file, MESSAGES, 8, .of = &file_wish_table, .most = 1, .flags = SHORT),
-	SKV_BOOL(T, expects, 9, .flags = SHORT),
-	SKV_NUMBER(T, expect, 10, .flags = OPTIONAL, .doc = "With expects: the group's version."),
-	SKV_NUMBER(T, unused_ms, 11, .flags = OPTIONAL),
-	SKV_BOOL(T, with_blocks, 12, .flags = SHORT),
-	SKV_LIST(T, purge, MESSAGES, 13, .of = &purge_req_table, .most = 1, .flags = SHORT),
-};
-#undef T
-static const struct skv_table ask_req_table =
-	SKV_TABLE("PartitionAsk", struct skv_ask, ask_rows, .strict = true,
-	.doc = "What the manager that leads asks the owner of another partition. Specs have one "
-	       "element, or none.");
-
-#define T struct skv_told
-static const struct skv_field told_rows[] = {
-	SKV_BOOL(T, created, 1, .flags = SHORT),
-	SKV_BOOL(T, used, 2, .flags = SHORT, .doc = "There are groups."),
-	SKV_LIST(T, storages, MESSAGES, 3, .of = &storage_view_table, .most = UINT32_MAX,
-		   .flags = SHORT),
-	SKV_LIST(T, files, MESSAGES, 4, .of = &file_view_table, .most = UINT32_MAX, .flags = SHORT),
-	SKV_LIST(T, groups, MESSAGES, 5, .of = &group_view_table, .most = UINT32_MAX,
-		   .flags = SHORT),
-	SKV_LIST(T, instances, MESSAGES, 6, .of = &instance_view_table, .most = UINT32_MAX,
-		   .flags = SHORT),
-	SKV_NUMBER(T, blocks, 7, .flags = OPTIONAL),
-	SKV_NUMBER(T, sessions, 8, .flags = OPTIONAL),
-	SKV_NUMBER(T, journal_bytes, 9, .flags = OPTIONAL),
-	SKV_NUMBER(T, journal_limit, 10, .flags = OPTIONAL),
-	SKV_NUMBER(T, evicted_blocks, 11, .flags = OPTIONAL),
-	SKV_NUMBER(T, expired_sessions, 12, .flags = OPTIONAL),
-	SKV_TEXT(T, code, 13, .flags = SHORT, .doc = "Of a failure of what was asked."),
-	SKV_TEXT(T, message, 14, .flags = SHORT | MEND),
-	SKV_TEXT(T, field, 15, .flags = SHORT),
-	SKV_LIST(T, purged, MESSAGES, 16, .of = &purge_res_table, .most = 1, .flags = SHORT),
-};
-#undef T
-static const struct skv_table told_res_table =
-	SKV_TABLE("PartitionTold", struct skv_told, told_rows, .long_answer = true);
 
 /* ---- what ends sessions, blocks and pins ----------------------------------------------------- */
 
@@ -637,19 +595,28 @@ SKV_V1_RW(instance_view, skv_instance_view)
 SKV_V1_RW(file_wish, skv_file_wish)
 SKV_V1_RW(abort_req, skv_abort_req)
 SKV_V1_RW(keys_res, skv_keys_res)
-W(stats, skv_stats)
 SKV_V1_RW(purge_req, skv_purge_req)
 SKV_V1_RW(purge_res, skv_purge_res)
-SKV_V1_RW(ask_req, skv_ask)
-SKV_V1_RW(told_res, skv_told)
 SKV_V1_CALL(delete)
 SKV_V1_CALL(trim)
 SKV_V1_CALL(pin)
 SKV_V1_CALL(unpin)
-WRITE_LIST(storage_list, skv_storage_view, storage_view, storages)
-WRITE_LIST(file_list, skv_file_view, file_view, files)
-WRITE_LIST(group_list, skv_group_view, group_view, groups)
-WRITE_LIST(instance_list, skv_instance_view, instance_view, instances)
+
+void skv_v1_write_named(const char *schema, struct skv_buf *out, const void *message)
+{
+	skv_table_write_json(skv_table_named(schema), out, message, NULL);
+}
+
+void skv_pb_write_named(const char *schema, struct skv_buf *out, const void *message)
+{
+	skv_table_write_pb(skv_table_named(schema), out, message, NULL);
+}
+
+int skv_v1_read_named(const char *schema, const struct skv_v1_in *in, const char *text, size_t n,
+		      void *out, struct skv_error *err)
+{
+	return skv_table_read_json(skv_table_named(schema), in, text, n, out, err);
+}
 
 /* ---- documents of the store ------------------------------------------------------------------ */
 
@@ -660,21 +627,20 @@ DOCUMENT(instance, skv_instance_spec)
 /* ---- the OpenAPI document -------------------------------------------------------------------- */
 
 static const struct skv_table *const tables[] = {
-	&storage_table, &storage_view_table, &storage_views_table, &file_view_table,
-	&file_views_table,
+	&storage_table, &storage_view_table, &storage_list_table, &file_view_table,
+	&file_list_table,
 	&file_wish_table,
-	&group_table, &quota_table, &group_view_table, &group_views_table,
+	&group_table, &quota_table, &group_view_table, &group_list_table,
 	&spec_table,
-	&instance_table, &instance_view_table, &instance_views_table, &placement_table,
-	&stats_table, &purge_req_table, &purge_res_table, &ask_req_table, &told_res_table,
-	&skv_member_table,
-	&skv_member_partition_table, &skv_cluster_view_table,
-	&skv_drain_table, &skv_home_table,
+	&instance_table, &instance_view_table, &instance_list_table, &placement_table,
+	&stats_table, &purge_req_table, &purge_res_table,
 	&abort_req_table, &delete_req_table, &delete_res_table, &trim_req_table, &trim_res_table,
 	&pin_req_table, &pin_res_table, &unpin_req_table, &unpin_res_table, &keys_res_table,
 };
 
-static const struct skv_table *const *const others[] = { skv_access_tables, skv_move_tables };
+static const struct skv_table *const *const others[] = {
+	skv_cluster_tables, skv_access_tables, skv_move_tables,
+};
 
 void skv_table_write_schemas(struct skv_buf *out)
 {

@@ -12,8 +12,9 @@
 
 /* Ends with NULL: those of messages_access.c. */
 extern const struct skv_table *const skv_access_tables[];
-/* Those of moves.c. */
+/* Messages of moves.c and of cluster.c. */
 extern const struct skv_table *const skv_move_tables[];
+extern const struct skv_table *const skv_cluster_tables[];
 
 enum {
 	REQUIRED = SKV_FIELD_REQUIRED,
@@ -30,15 +31,15 @@ enum {
 	LAST = SKV_FIELD_LAST,
 };
 
-#define LIST(title, T, member)                                                                   \
-	struct T##s {                                                                            \
-		const struct skv_##T *member;                                                    \
-		uint32_t n_##member;                                                             \
-	};                                                                                       \
-	static const struct skv_field T##s_rows[] = {                                            \
-		SKV_LIST(struct T##s, member, MESSAGES, 1, .of = &T##_table, .most = UINT32_MAX) \
-	};                                                                                       \
-	static const struct skv_table T##s_table = SKV_TABLE(title, struct T##s, T##s_rows);
+#define LIST(title, T, member)                                                                     \
+	static const struct skv_field T##_list_rows[] = {                                          \
+		SKV_LIST(struct skv_##T##_list, member, MESSAGES, 1, .of = &T##_view_table,        \
+			 .most = UINT32_MAX),                                                      \
+		SKV_TEXT(struct skv_##T##_list, next, 2, .flags = SHORT,                           \
+			 .doc = "More follow: the `after` of the next page. Left out at the end.") \
+	};                                                                                         \
+	static const struct skv_table T##_list_table =                                             \
+		SKV_TABLE(title, struct skv_##T##_list, T##_list_rows, .long_answer = true);
 
 /* ---- the functions of skv/v1_codec.h --------------------------------------------------------- */
 
@@ -75,16 +76,6 @@ enum {
 	{                                                                \
 		skv_table_write_pb(&m##_table, out, v, keys);            \
 	}
-#define WRITE_LIST(m, type, T, member)                                                             \
-	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)               \
-	{                                                                                          \
-		skv_table_write_json(&T##s_table, out, &(struct T##s){ v, n }, NULL);              \
-	}                                                                                          \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)               \
-	{                                                                                          \
-		skv_table_write_pb(&T##s_table, out, &(struct T##s){ v, n }, NULL);                \
-	}
-
 /* The functions of skv/documents.h for a table. */
 #define DOCUMENT(m, type)                                                                     \
 	void skv_document_write_##m(struct skv_buf *out, const struct type *v)                \

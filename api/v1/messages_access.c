@@ -79,9 +79,10 @@ static const struct skv_field tenant_rows[] = {
 		   .doc = "As storages, and its administrators drain files of these. Each has one "
 			  "owner."),
 	SKV_NUMBER(T, max_instances, 5, .flags = OPTIONAL,
-		   .doc = "Without page spaces; 0 = any number."),
+		   .doc = "Without page spaces, in what one manager owns; beyond it over_quota. "
+			  "0 = 1000, of tenant default any number."),
 	SKV_NUMBER(T, max_spaces, 6, .flags = OPTIONAL,
-		   .doc = "Page spaces of the hf3fs APIs; 0 = any number."),
+		   .doc = "Page spaces of the hf3fs APIs; the same."),
 	SKV_NUMBER(T, requests_per_s, 7, .max = 1000000u, .flags = OPTIONAL,
 		   .doc = "Of all its callers, to one manager, a second's at once; beyond that "
 			  "calls are too_many. 0 = any number."),
@@ -130,15 +131,11 @@ static const struct skv_table tenant_view_table =
 
 /* ---- lists, functions ------------------------------------------------------------------------ */
 
-LIST("TokenList", token_view, tokens)
-LIST("TenantList", tenant_view, tenants)
+LIST("TokenList", token, tokens)
+LIST("TenantList", tenant, tenants)
 
 SKV_V1_RW(token, skv_token_spec)
-W(token_view, skv_token_view)
-WRITE_LIST(token_list, skv_token_view, token_view, tokens)
 SKV_V1_RW(tenant, skv_tenant_spec)
-W(tenant_view, skv_tenant_view)
-WRITE_LIST(tenant_list, skv_tenant_view, tenant_view, tenants)
 
 void skv_document_write_tenant(struct skv_buf *out, const struct skv_tenant_spec *v)
 {
@@ -155,6 +152,6 @@ int skv_document_read_tenant(struct skv_arena *a, const char *text, struct skv_t
 }
 
 const struct skv_table *const skv_access_tables[] = {
-	&token_table, &token_view_table, &token_views_table, &tenant_table, &tenant_view_table,
-	&tenant_views_table, NULL,
+	&token_table, &token_view_table, &token_list_table, &tenant_table, &tenant_view_table,
+	&tenant_list_table, NULL,
 };

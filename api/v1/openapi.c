@@ -20,7 +20,7 @@ static const struct operation operations[] = {
 #define ROW(name, method, pattern, role, flags, grpc, target, body, tag, request, answer, summary, \
 	    text)                                                                                  \
 	{ #name, #method, pattern, #role, tag, request, answer, summary, text },
-	SKV_OPERATIONS(ROW, ROW)
+	SKV_OPERATIONS(ROW, ROW, ROW)
 #undef ROW
 };
 
@@ -30,11 +30,33 @@ static const struct operation operations[] = {
 	"{\"type\":\"integer\",\"format\":\"int64\",\"minimum\":0,\"default\":0}},"                \
 	"{\"name\":\"max\",\"in\":\"query\",\"schema\":"                                           \
 	"{\"type\":\"integer\",\"minimum\":1,\"maximum\":16384,\"default\":1024}}"
+#define ONLY                                                                                       \
+	"{\"name\":\"only\",\"in\":\"query\",\"schema\":{\"type\":\"string\","                    \
+	"\"enum\":[\"new\",\"existing\"]},\"description\":\"new: conflict if it exists; existing: "\
+	"not_found if it does not.\"}"
+#define PAGE                                                                                       \
+	"{\"name\":\"limit\",\"in\":\"query\",\"schema\":{\"type\":\"integer\","                   \
+	"\"minimum\":1,\"maximum\":1000,\"default\":1000},"                                        \
+	"\"description\":\"Objects at most; a page may have fewer.\"},"                            \
+	"{\"name\":\"after\",\"in\":\"query\",\"schema\":{\"type\":\"string\","                    \
+	"\"default\":\"\"},\"description\":\"`next` of the page before.\"}"
 #define SCHEMA(name) "\"schema\":{\"$ref\":\"#/components/schemas/" name "\"}"
 
 static const struct {
 	const char *operation, *json;
 } more_parameters[] = {
+	{ "storage_put", ONLY },
+	{ "instance_put", ONLY },
+	{ "group_put", ONLY
+	  ",{\"name\":\"version\",\"in\":\"query\",\"schema\":{\"type\":\"integer\","
+	  "\"format\":\"int64\",\"minimum\":0},\"description\":\"Conflict, unless the group "
+	  "has this version; one that does not exist has 0.\"}" },
+	{ "storage_list", PAGE },
+	{ "file_list", PAGE },
+	{ "group_list", PAGE },
+	{ "instance_list", PAGE },
+	{ "token_list", PAGE },
+	{ "tenant_list", PAGE },
 	{ "pins", PORTION },
 	{ "keys", PORTION },
 	{ "block_get", "{\"name\":\"key\",\"in\":\"path\",\"required\":true,"
@@ -82,17 +104,27 @@ static const char *parameter_of(const char *segment)
 	return NULL;
 }
 
+static bool has_more(const struct operation *o)
+{
+	for (size_t i = 0; i < sizeof more_parameters / sizeof more_parameters[0]; i++)
+		if (strcmp(more_parameters[i].operation, o->name) == 0)
+			return true;
+	return false;
+}
+
 static void put_parameters(struct skv_buf *b, const struct operation *o)
 {
 	const char *open = strchr(o->pattern, '{'), *shared = open ? parameter_of(open) : NULL;
 
-	if (!shared)
+	if (!shared && !has_more(o))
 		return;
 	skv_jout_name(b, "parameters");
 	skv_jout_open(b, '[');
-	skv_jout_open(b, '{');
-	put_ref(b, "parameters", shared);
-	skv_jout_close(b, '}');
+	if (shared) {
+		skv_jout_open(b, '{');
+		put_ref(b, "parameters", shared);
+		skv_jout_close(b, '}');
+	}
 	for (size_t i = 0; i < sizeof more_parameters / sizeof more_parameters[0]; i++)
 		if (strcmp(more_parameters[i].operation, o->name) == 0)
 			skv_jout_plain(b, more_parameters[i].json, strlen(more_parameters[i].json));

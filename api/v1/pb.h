@@ -251,12 +251,11 @@ void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, ui
 #define KEYS(m, type)                                                                              \
 	void skv_pb_write_##m(struct skv_buf *out, const struct type *req,                         \
 			      const struct skv_key_input *keys);
-#define LIST(m, type) void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n);
 SKV_V1_MESSAGES
 #undef R
 #undef W
 #undef KEYS
-#undef LIST
+void skv_pb_write_named(const char *schema, struct skv_buf *out, const void *message);
 void skv_pb_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
 int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n,
 		      struct skv_error *out);

@@ -15,7 +15,8 @@ enum {
 	REQ_PARENT = 7,
 	REQ_PARENT_LAST = 9,
 	REQ_INDEPENDENT = 10,
-	REQ_SELECTIVE = 11
+	REQ_SELECTIVE = 11,
+	REQ_AVOID = 12
 };
 enum {
 	RES_SESSION = 1,
@@ -60,6 +61,8 @@ int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 			q.independent = skv_pb_u64(&d, &f, "independent", UINT64_MAX) != 0;
 		else if (f.number == REQ_SELECTIVE)
 			q.selective = skv_pb_u64(&d, &f, "selective", UINT64_MAX) != 0;
+		else if (f.number == REQ_AVOID)
+			q.n_avoid++;
 		else
 			skv_pb_keys_fields(&d, &keys, &r, &f);
 	}
@@ -73,6 +76,9 @@ int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 	skv_pb_count(&d, "specs", q.n_specs, 0, SKV_MAX_SPECS);
 	if (q.n_specs)
 		q.specs = skv_pb_names(&d, message, REQ_SPECS, "specs", q.n_specs);
+	skv_pb_count(&d, "avoid", q.n_avoid, 0, SKV_MAX_AVOID);
+	if (q.n_avoid)
+		q.avoid = skv_pb_names(&d, message, REQ_AVOID, "avoid", q.n_avoid);
 	if (skv_pb_ok(&d))
 		*out = q;
 	return d.status;
@@ -88,6 +94,7 @@ void skv_pb_write_start_req(struct skv_buf *out, const struct skv_start_req *req
 	skv_pb_put_parent(out, keys->parent);
 	skv_pb_put_uint(out, REQ_INDEPENDENT, req->independent);
 	skv_pb_put_uint(out, REQ_SELECTIVE, req->selective);
+	skv_pb_put_texts(out, REQ_AVOID, req->avoid, req->n_avoid);
 }
 
 static void put_outcomes(struct skv_buf *b, const struct skv_start_res *r)

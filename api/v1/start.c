@@ -20,14 +20,16 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 {
 	static const char *const fields[] = { "request_id", "keys",	  "keys_int",	"keys_hex",
 					      "parent",	    "parent_int", "parent_hex", "specs",
-					      "deadline_ms", "independent", "selective", NULL };
+					      "deadline_ms", "independent", "selective", "avoid",
+					      NULL };
 	struct skv_start_req r = { .tenant = in->tenant, .request_id = "" };
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_KEYS, err);
 	struct skv_jat id = skv_jat_get(&top, "request_id"), specs = skv_jat_get(&top, "specs"),
 		       deadline = skv_jat_get(&top, "deadline_ms"),
 		       independent = skv_jat_get(&top, "independent"),
-		       selective = skv_jat_get(&top, "selective");
+		       selective = skv_jat_get(&top, "selective"),
+		       avoid = skv_jat_get(&top, "avoid");
 
 	skv_jat_object(&d, &top, fields);
 	if (id.v)
@@ -42,6 +44,8 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 		r.independent = skv_jat_bool(&d, &independent);
 	if (selective.v)
 		r.selective = skv_jat_bool(&d, &selective);
+	if (avoid.v)
+		r.avoid = skv_jat_names(&d, &avoid, 1, SKV_MAX_AVOID, &r.n_avoid);
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);
@@ -61,6 +65,8 @@ void skv_v1_write_start_req(struct skv_buf *out, const struct skv_start_req *req
 		skv_jout_field_bool(out, "independent", true);
 	if (req->selective)
 		skv_jout_field_bool(out, "selective", true);
+	if (req->n_avoid)
+		skv_jout_field_strings(out, "avoid", req->avoid, req->n_avoid);
 	skv_jout_parent(out, keys->parent);
 	skv_jout_keys(out, keys);
 	skv_jout_close(out, '}');

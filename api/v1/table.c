@@ -14,8 +14,6 @@ static bool is_text(enum skv_kind kind)
 	       kind == SKV_KIND_TENANT;
 }
 
-static bool is_chars(enum skv_kind kind) { return kind == SKV_KIND_CHARS || kind == SKV_KIND_UUID; }
-
 /* ---- soundness ------------------------------------------------------------------------------- */
 
 static bool sound_width(const struct skv_field *f)
@@ -32,7 +30,7 @@ static bool sound_width(const struct skv_field *f)
 		return f->width == 37;
 	if (f->kind == SKV_KIND_PART)
 		return f->of && f->width == f->of->size;
-	return is_chars(f->kind) || f->width == sizeof(void *);
+	return skv_field_is_chars(f) || f->width == sizeof(void *);
 }
 
 static bool sound_row(const struct skv_table *t, const struct skv_field *f)
@@ -154,8 +152,8 @@ const char *skv_field_text(const struct skv_field *f, const void *message)
 {
 	const char *s;
 
-	SKV_CHECK(is_text(f->kind) || is_chars(f->kind));
-	if (is_chars(f->kind))
+	SKV_CHECK(is_text(f->kind) || skv_field_is_chars(f));
+	if (skv_field_is_chars(f))
 		return skv_field_in(f, message);
 	memcpy(&s, skv_field_in(f, message), sizeof s);
 	return s ? s : "";
@@ -165,8 +163,8 @@ void skv_field_set_text(const struct skv_field *f, void *message, const char *s)
 {
 	char *at = (char *)message + f->at;
 
-	SKV_CHECK(is_text(f->kind) || f->kind == SKV_KIND_UUID);
-	if (f->kind != SKV_KIND_UUID) {
+	SKV_CHECK(is_text(f->kind) || skv_field_is_chars(f));
+	if (!skv_field_is_chars(f)) {
 		memcpy(at, &s, sizeof s);
 		return;
 	}

@@ -27,7 +27,7 @@ enum skv_kind {
 	SKV_KIND_TEXT,       /* const char *, as the five below */
 	SKV_KIND_NAME,       /* skv_name_valid */
 	SKV_KIND_MODEL_NAME, /* skv_model_name_valid */
-	SKV_KIND_CHARS,      /* char [width]; written only */
+	SKV_KIND_CHARS,      /* char [width] */
 	SKV_KIND_UUID,       /* char [37] */
 	SKV_KIND_TEXTS,      /* const char *const *, and how many in `count_at` */
 	SKV_KIND_NAMES,      /* the same of names, none twice */
@@ -143,6 +143,10 @@ static inline unsigned skv_field_turn(const struct skv_field *f)
 }
 #define SKV_TABLE_TURNS 3u
 
+static inline bool skv_field_is_chars(const struct skv_field *f)
+{
+	return f->kind == SKV_KIND_CHARS || f->kind == SKV_KIND_UUID;
+}
 static inline bool skv_field_repeated(const struct skv_field *f)
 {
 	return f->kind == SKV_KIND_TEXTS || f->kind == SKV_KIND_NAMES ||
@@ -209,6 +213,10 @@ const char *skv_v1_openapi_base(void);
  * changes on success only. */
 int skv_table_read_json(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
 			size_t n, void *out, struct skv_error *err);
+/* Reads one JSON object over a message that has values: fields that the text does not have keep
+ * theirs. After an error the message is worth nothing. */
+int skv_table_lay_json(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
+		       size_t n, void *message, struct skv_error *err);
 int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
 		      size_t n, void *out, struct skv_error *err);
 /* Refused beyond that many fields, those of messages inside counted. */
@@ -218,9 +226,5 @@ void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const 
 			  const struct skv_key_input *keys);
 void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message,
 			const struct skv_key_input *keys);
-
-/* cluster.c: for the OpenAPI document. */
-extern const struct skv_table skv_member_table, skv_member_partition_table, skv_cluster_view_table,
-	skv_drain_table, skv_home_table;
 
 #endif

@@ -27,6 +27,7 @@ static void read_elements(struct skv_jdoc *d, const struct skv_field *f, const s
 	struct skv_jat item = skv_jat_first(at);
 
 	memcpy((char *)message + f->at, &all, sizeof all);
+	skv_field_set_count(f, message, 0);
 	for (uint32_t i = 0; all && i < n && skv_jdoc_ok(d); i++, skv_jat_next(&item)) {
 		const char *text = "";
 
@@ -144,6 +145,9 @@ static void read_value(struct skv_jdoc *d, const struct skv_field *f, const stru
 	case SKV_KIND_UUID:
 		skv_field_set_text(f, message, read_uuid(d, at));
 		break;
+	case SKV_KIND_CHARS:
+		skv_field_set_text(f, message, skv_jat_string(d, at, 0, f->width - 1));
+		break;
 	case SKV_KIND_TEXTS:
 	case SKV_KIND_NAMES:
 	case SKV_KIND_MESSAGES:
@@ -173,7 +177,7 @@ static void read_field(struct skv_jdoc *d, const struct skv_field *f, const stru
 	const char *wrong;
 
 	at.v = skv_json_get(object->v, at.name, at.name_n);
-	if (at.v || needed)
+	if (at.v || (needed && message != d->over))
 		read_value(d, f, &at, message);
 	wrong = f->check && skv_jdoc_ok(d) ? f->check(message, why) : NULL;
 	if (wrong) {
@@ -201,8 +205,8 @@ static void read_fields(struct skv_jdoc *d, const struct skv_table *t, const str
 		}
 }
 
-static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at,
-			void *message)
+/* Refuses fields that the table does not have, unless it is an answer. */
+static void check_names(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at)
 {
 	const char *names[SKV_TABLE_FIELDS + 3];
 	uint32_t n = 0;
@@ -218,6 +222,12 @@ static void read_object(struct skv_jdoc *d, const struct skv_table *t, const str
 	}
 	names[n] = NULL;
 	skv_jat_object(d, at, names);
+}
+
+static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at,
+			void *message)
+{
+	check_names(d, t, at);
 	skv_table_defaults(t, d->in, message);
 	read_fields(d, t, at, message);
 }
@@ -241,6 +251,20 @@ int skv_table_read_json(const struct skv_table *t, const struct skv_v1_in *in, c
 		read_object(&d, t, &top, message);
 	if (skv_jdoc_ok(&d))
 		memcpy(out, message, t->size);
+	return skv_jdoc_close(&d);
+}
+
+int skv_table_lay_json(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
+		       size_t n, void *message, struct skv_error *err)
+{
+	struct skv_jdoc d;
+	struct skv_jat top =
+		skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, skv_table_values(t), err);
+
+	SKV_CHECK(skv_table_sound(t) && t->strict);
+	d.over = message;
+	check_names(&d, t, &top);
+	read_fields(&d, t, &top, message);
 	return skv_jdoc_close(&d);
 }
 

@@ -228,7 +228,7 @@ static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const 
 		skv_field_set_number(row, message, (uint32_t)f->v);
 	else if (f->wire == PB_VARINT)
 		skv_field_set_number(row, message, f->v);
-	else if (text = copy(d, f), row->kind != SKV_KIND_UUID)
+	else if (text = copy(d, f), !skv_field_is_chars(row))
 		skv_field_set_text(row, message, text);
 	else /* one that does not fit is none */
 		skv_field_set_text(row, message, strlen(text) < row->width ? text : "");

@@ -1,5 +1,5 @@
 /*
- * calls.c - etcd's calls that have one answer: operations, compaction, maintenance, members.
+ * calls.c - etcd's calls that have one answer: operations and compaction.
  *
  * Each encodes its request, runs it and decodes the answer on its caller's thread.
  */
@@ -81,21 +81,10 @@ int skv_etcd_run(struct skv_etcd *c, const struct skv_etcd_op *op, struct skv_et
 	return skv_etcd_run_within(c, c->timeout_ms, op, a, err);
 }
 
-/* ---- maintenance ----------------------------------------------------------------------------- */
+/* ---- compaction ------------------------------------------------------------------------------ */
 
-/* Runs a request of at most one message, which `put` (may be NULL) writes from `ctx`, and hands its
- * answer to `get`. */
-struct exchange {
-	const struct etcd_method *method;
-	void (*put)(struct skv_buf *b, const void *ctx);
-	const void *ctx;
-	void (*get)(void *out, const struct pb_field *f); /* each field; may be NULL */
-	void *out;
-	struct etcd_header header;
-};
-
-static int exchange(struct skv_etcd *c, uint32_t timeout_ms, struct exchange *x,
-		    struct skv_error *err)
+int etcd_exchange(struct skv_etcd *c, uint32_t timeout_ms, struct etcd_exchange *x,
+		  struct skv_error *err)
 {
 	struct skv_error why = { 0 };
 	struct etcd_call *call = etcd_call_new(c, x->method, &why);
@@ -135,159 +124,7 @@ static void put_revision(struct skv_buf *b, const void *revision)
 int skv_etcd_compact(struct skv_etcd *c, uint64_t revision, struct skv_error *err)
 {
 	static const struct etcd_method m = { .path = "/etcdserverpb.KV/Compact", .writes = true };
-	struct exchange x = { .method = &m, .put = put_revision, .ctx = &revision };
+	struct etcd_exchange x = { .method = &m, .put = put_revision, .ctx = &revision };
 
-	return exchange(c, c->timeout_ms, &x, err);
-}
-
-static void get_status(void *ctx, const struct pb_field *f)
-{
-	struct skv_etcd_status *out = ctx;
-
-	if (f->number == 2 && f->wire == PB_BYTES)
-		etcd_get_text(f, out->version, sizeof out->version);
-	if (f->wire != PB_VARINT)
-		return;
-	switch (f->number) {
-	case 3: out->db_bytes = f->v; break;
-	case 4: out->leader = f->v; break;
-	case 5: out->raft_index = f->v; break;
-	case 6: out->raft_term = f->v; break;
-	case 7: out->raft_applied = f->v; break;
-	case 9: out->db_bytes_used = f->v; break;
-	}
-}
-
-int skv_etcd_status_get(struct skv_etcd *c, struct skv_etcd_status *out, struct skv_error *err)
-{
-	static const struct etcd_method m = { .path = "/etcdserverpb.Maintenance/Status",
-					      .local = true };
-	struct skv_etcd_status got = { 0 };
-	struct exchange x = { .method = &m, .get = get_status, .out = &got };
-	int rc = exchange(c, c->timeout_ms, &x, err);
-
-	got.cluster_id = x.header.cluster_id;
-	got.member_id = x.header.member_id;
-	if (rc == SKV_OK)
-		*out = got;
-	return rc;
-}
-
-struct alarms {
-	uint64_t member[64], alarm[64];
-	size_t n;
-};
-
-/* AlarmMember: member 1, alarm 2. */
-static void get_alarm(void *ctx, const struct pb_field *f)
-{
-	struct skv_rd r = skv_rd_make(f->p, f->n);
-	struct alarms *all = ctx;
-	struct pb_field inner;
-
-	if (f->number != 2 || f->wire != PB_BYTES || all->n == 64)
-		return;
-	while (pb_next(&r, &inner)) {
-		if (inner.number == 1 && inner.wire == PB_VARINT)
-			all->member[all->n] = inner.v;
-		else if (inner.number == 2 && inner.wire == PB_VARINT)
-			all->alarm[all->n] = inner.v;
-	}
-	all->n++;
-}
-
-/* AlarmRequest: action 1 (2 = lower), member 2, alarm 3. */
-static void put_disarm(struct skv_buf *b, const void *alarms)
-{
-	const struct alarms *one = alarms;
-
-	etcd_pb_number(b, 1, 2);
-	etcd_pb_number(b, 2, one->member[0]);
-	etcd_pb_number(b, 3, one->alarm[0]);
-}
-
-int skv_etcd_alarms(struct skv_etcd *c, unsigned disarm, unsigned *raised, struct skv_error *err)
-{
-	static const struct etcd_method get = { .path = "/etcdserverpb.Maintenance/Alarm" };
-	static const struct etcd_method set = { .path = "/etcdserverpb.Maintenance/Alarm",
-						.writes = true };
-	struct alarms all = { .n = 0 };
-	struct exchange list = { .method = &get, .get = get_alarm, .out = &all };
-	int rc = exchange(c, c->timeout_ms, &list, err);
-	unsigned left = 0;
-
-	for (size_t i = 0; rc == SKV_OK && i < all.n; i++) {
-		const struct alarms one = { { all.member[i] }, { all.alarm[i] }, 1 };
-		struct exchange x = { .method = &set, .put = put_disarm, .ctx = &one };
-		const unsigned bit = all.alarm[i] < 32 ? 1u << all.alarm[i] : 0;
-
-		if (disarm & bit)
-			rc = exchange(c, c->timeout_ms, &x, err);
-		else
-			left |= bit;
-	}
-	if (rc == SKV_OK)
-		*raised = left;
-	return rc;
-}
-
-int skv_etcd_defragment(struct skv_etcd *c, uint32_t timeout_ms, struct skv_error *err)
-{
-	static const struct etcd_method m = { .path = "/etcdserverpb.Maintenance/Defragment",
-					      .writes = true, .local = true };
-	struct exchange x = { .method = &m };
-
-	return exchange(c, timeout_ms, &x, err);
-}
-
-/* ---- members --------------------------------------------------------------------------------- */
-
-struct members {
-	struct skv_etcd_member *out;
-	size_t room, n;
-};
-
-static void get_member(void *ctx, const struct pb_field *f)
-{
-	struct members *all = ctx;
-	struct skv_rd r = skv_rd_make(f->p, f->n);
-	struct skv_etcd_member *m;
-	struct pb_field inner;
-
-	if (f->number != 2 || f->wire != PB_BYTES)
-		return;
-	if (all->n++ >= all->room)
-		return;
-	m = &all->out[all->n - 1];
-	*m = (struct skv_etcd_member){ 0 };
-	while (pb_next(&r, &inner)) {
-		if (inner.number == 1 && inner.wire == PB_VARINT)
-			m->id = inner.v;
-		else if (inner.number == 2 && inner.wire == PB_BYTES)
-			etcd_get_text(&inner, m->name, sizeof m->name);
-		else if (inner.number == 4 && inner.wire == PB_BYTES && !*m->client_url)
-			etcd_get_text(&inner, m->client_url, sizeof m->client_url);
-		else if (inner.number == 5 && inner.wire == PB_VARINT)
-			m->learner = inner.v != 0;
-	}
-}
-
-static void put_linearizable(struct skv_buf *b, const void *ctx)
-{
-	(void)ctx;
-	etcd_pb_number(b, 1, 1); /* from 3.5 on */
-}
-
-int skv_etcd_members(struct skv_etcd *c, struct skv_etcd_member *out, size_t room, size_t *n,
-		     struct skv_error *err)
-{
-	static const struct etcd_method m = { .path = "/etcdserverpb.Cluster/MemberList" };
-	struct members all = { out, room, 0 };
-	struct exchange x = { .method = &m, .put = put_linearizable, .get = get_member,
-			      .out = &all };
-	int rc = exchange(c, c->timeout_ms, &x, err);
-
-	if (rc == SKV_OK)
-		*n = all.n;
-	return rc;
+	return etcd_exchange(c, c->timeout_ms, &x, err);
 }

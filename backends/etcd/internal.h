@@ -60,6 +60,7 @@ struct etcd_call {
 	unsigned http;          /* status of the answer, 0: none came */
 	int grpc;               /* -1: none came */
 	uint32_t h2_error;      /* reason of the stream's end */
+	bool lost;              /* its connection ended before its answer did: `message` says why */
 	char message[ETCD_MESSAGE_MAX];
 
 	struct skv_error err;   /* the result, or why the last try failed (lock) */
@@ -197,6 +198,20 @@ bool etcd_get_result(enum skv_etcd_kind kind, struct skv_rd message, unsigned de
 bool etcd_get_kv(const uint8_t *p, size_t n, struct skv_etcd_kv *out);
 /* Copies as much of a text as fits. */
 void etcd_get_text(const struct pb_field *f, char *out, size_t size);
+
+/* ---- calls.c --------------------------------------------------------------------------------- */
+
+/* A call of at most one message, which `put` (may be NULL) writes from `ctx`. */
+struct etcd_exchange {
+	const struct etcd_method *method;
+	void (*put)(struct skv_buf *b, const void *ctx);
+	const void *ctx;
+	void (*get)(void *out, const struct pb_field *f); /* its answer's fields; may be NULL */
+	void *out;
+	struct etcd_header header;
+};
+int etcd_exchange(struct skv_etcd *c, uint32_t timeout_ms, struct etcd_exchange *x,
+		  struct skv_error *err);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

@@ -120,7 +120,7 @@ static void retry_locked(struct skv_etcd *c, struct etcd_call *call, const struc
 		return;
 	}
 	call->not_before_us = skv_now_us() + backoff_us(call->tries++);
-	call->sent = call->too_long = false;
+	call->sent = call->too_long = call->lost = false;
 	call->out_at = 0;
 	call->http = 0;
 	call->grpc = -1;
@@ -181,10 +181,9 @@ static void move_on(struct skv_etcd *c)
 		struct etcd_call *call = c->running;
 
 		call->stream = 0;
-		if (call->grpc < 0 && call->http == 0) {
-			call->grpc = 14; /* unavailable */
+		call->lost = call->grpc < 0;
+		if (call->lost)
 			snprintf(call->message, sizeof call->message, "%.190s", why);
-		}
 		etcd_call_ended(c, call);
 	}
 	*c->conn.why = '\0';

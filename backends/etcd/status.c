@@ -85,6 +85,11 @@ enum etcd_verdict etcd_judge(const struct skv_etcd *c, const struct etcd_call *c
 			 SKV_ETCD_ANSWER_MAX >> 20);
 		return call->writes ? ETCD_UNKNOWN : ETCD_FINAL;
 	}
+	if (call->lost) { /* the reason may be another call's answer, and nothing about this one */
+		skv_fail(err, SKV_E_STORE_IO, "store", "the connection ended: %.160s",
+			 call->message);
+		return ETCD_UNKNOWN;
+	}
 	if (call->grpc > OK)
 		return etcd_judge_text(c, call->grpc, call->message, err);
 	if (call->grpc == OK && call->http == 200)

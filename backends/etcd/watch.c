@@ -20,7 +20,6 @@ static const struct etcd_method watch_method = { .path = "/etcdserverpb.Watch/Wa
 struct note {
 	struct note *next;
 	uint32_t skip;     /* events at its beginning that have arrived before */
-	uint64_t complete; /* every event up to this revision has arrived with it; 0: not known */
 	size_t n;
 	uint8_t bytes[];
 };
@@ -42,7 +41,6 @@ struct skv_etcd_watch {
 	/* the reader's own */
 	struct note *now;    /* being read */
 	struct skv_rd rest;  /* of it */
-	uint64_t revision;   /* complete up to it */
 };
 
 /* Fields of a WatchResponse. */
@@ -172,21 +170,18 @@ static bool take_cancel(struct etcd_call *call, const struct response *r)
 	return false;
 }
 
-/* Returns the last revision that this message's events complete; moves the place behind it. */
-static uint64_t move_place(struct skv_etcd_watch *w, const struct response *r, uint32_t skip)
+/* Moves the place behind this message's events. */
+static void move_place(struct skv_etcd_watch *w, const struct response *r, uint32_t skip)
 {
 	if (r->events == 0) { /* progress */
 		w->next = r->header.revision + 1 > w->next ? r->header.revision + 1 : w->next;
-		return r->header.revision;
-	}
-	if (!r->fragment) {
+	} else if (!r->fragment) {
 		w->next = r->last + 1;
 		w->n_next = 0;
-		return r->last;
+	} else {
+		w->n_next = r->last == w->next ? w->n_next + r->n_last - skip : r->n_last;
+		w->next = r->last;
 	}
-	w->n_next = r->last == w->next ? w->n_next + r->n_last - skip : r->n_last;
-	w->next = r->last;
-	return r->last - 1;
 }
 
 /* False: the stream is to end. */
@@ -213,7 +208,7 @@ static bool take_response(struct skv_etcd_watch *w, const uint8_t *p, size_t n)
 	if (!queue_note(w, p, n, skip))
 		return false;
 	w->n_skip -= skip;
-	w->last->complete = move_place(w, &r, skip);
+	move_place(w, &r, skip);
 	return true;
 }
 
@@ -363,8 +358,6 @@ static bool next_event(struct skv_etcd_watch *w, struct skv_etcd_event *e)
 		else if (get_event(&f, e))
 			return true;
 	}
-	if (w->now && w->now->complete > w->revision)
-		w->revision = w->now->complete;
 	skv_free(w->now);
 	w->now = NULL;
 	return false;
@@ -389,8 +382,6 @@ int skv_etcd_watch_next(struct skv_etcd_watch *w, uint32_t timeout_ms, struct sk
 	skv_mutex_unlock(&w->c->lock);
 	return rc;
 }
-
-uint64_t skv_etcd_watch_revision(const struct skv_etcd_watch *w) { return w->revision; }
 
 void skv_etcd_watch_close(struct skv_etcd_watch *w)
 {

@@ -386,25 +386,29 @@ static int remote_punch(void *self, uint32_t file, uint64_t length,
 	return call(r, SKV_FS_PUNCH, &q, NULL, err);
 }
 
-static int remote_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
+static int remote_probe(void *self, enum skv_probe what, struct skv_storage_health *out,
+			struct skv_error *err)
 {
 	struct remote *r = self;
 	struct skv_fs_answer answer = { 0 };
 	int rc = call(r, SKV_FS_PROBE, &r->identity, &answer, err);
 
+	(void)what;
 	if (rc == SKV_OK)
 		*out = (struct skv_storage_health){ answer.free_bytes, answer.total_bytes,
 						    answer.epoch, answer.writing_ms };
 	return rc;
 }
 
-static int remote_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+static int remote_owners(void *self, const struct skv_storage_owner *mine,
+			 struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 			 struct skv_error *err)
 {
 	struct remote *r = self;
 	struct skv_fs_answer answer = { 0 };
 	int rc = call(r, SKV_FS_OWNERS, &r->identity, &answer, err);
 
+	(void)mine;
 	if (rc != SKV_OK)
 		return rc;
 	assert(answer.n_owners <= SKV_STORAGE_OWNERS);

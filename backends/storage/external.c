@@ -33,8 +33,10 @@ static int external_remove(void *self, uint32_t file, struct skv_error *err)
 	return external_file(self, file, 0, err);
 }
 
-static int external_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
+static int external_probe(void *self, enum skv_probe what, struct skv_storage_health *out,
+			  struct skv_error *err)
 {
+	(void)what;
 	(void)self;
 	(void)err;
 	*out = (struct skv_storage_health){ .free_bytes = UINT64_MAX, .total_bytes = UINT64_MAX };

@@ -58,7 +58,8 @@ static struct file_storage *make(const struct skv_storage_config *c)
 	return NULL;
 }
 
-/* Is it there, ours, and writable (or merely full)? */
+/* Is it there and ours, and if it may be new, writable (or merely full)? Writes wait for a storage
+ * node that is slow; what exists already can be read meanwhile. */
 static int prove(struct file_storage *s, const struct skv_storage_config *c, struct skv_error *err)
 {
 	int dir, rc = SKV_OK;
@@ -76,10 +77,11 @@ static int prove(struct file_storage *s, const struct skv_storage_config *c, str
 		rc = skv_root_enter(s, &dir, err);
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_root_try_write(s, dir, err);
+	if (c->may_create)
+		rc = skv_probe_write(s, dir, 0, err);
 	if (rc == SKV_E_NO_SPACE)
 		rc = SKV_OK;
-	if (rc == SKV_OK)
+	if (rc == SKV_OK && c->may_create)
 		skv_fs_sweep(dir);
 	close(dir);
 	return rc;
@@ -180,7 +182,8 @@ static int file_punch(void *self, uint32_t file, uint64_t length, const struct s
 	return rc;
 }
 
-static int file_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+static int file_owners(void *self, const struct skv_storage_owner *mine,
+		       struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		       struct skv_error *err)
 {
 	int dir;
@@ -188,7 +191,7 @@ static int file_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_owner_list(self, dir, v, n, err);
+	rc = skv_owner_list(self, dir, mine, v, n, err);
 	close(dir);
 	return rc;
 }
@@ -268,16 +271,34 @@ static int measure(const struct file_storage *s, int dir, bool full, struct skv_
 	return SKV_OK;
 }
 
-static int file_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
+/* The first one of a handle also removes what crashes have left. */
+static int probe_write(struct file_storage *s, int dir, struct skv_error *err)
+{
+	unsigned turn;
+	int rc;
+
+	skv_mutex_lock(&s->lock);
+	turn = s->write_turn++;
+	skv_mutex_unlock(&s->lock);
+	rc = skv_probe_write(s, dir, turn, err);
+	if (rc == SKV_OK && turn == 0)
+		skv_fs_sweep(dir);
+	return rc;
+}
+
+static int file_probe(void *self, enum skv_probe what, struct skv_storage_health *out,
+		      struct skv_error *err)
 {
 	struct file_storage *s = self;
 	struct skv_storage_health health;
 	int dir;
-	int rc = skv_root_enter(s, &dir, err);
+	int rc = what == SKV_PROBE_READ ? skv_probe_read(s, &dir, err)
+					: skv_root_enter(s, &dir, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_root_try_write(s, dir, err);
+	if (what == SKV_PROBE_WRITE)
+		rc = probe_write(s, dir, err);
 	if (rc == SKV_OK || rc == SKV_E_NO_SPACE)
 		rc = measure(s, dir, rc == SKV_E_NO_SPACE, &health, err);
 	close(dir);

@@ -1,13 +1,13 @@
 /*
- * file.h - shared by the parts of the `file` storage: root.c (the directory), slab.c (its files),
- * owner.c (owner files), file.c (the table of functions). Private to the component.
+ * file.h - shared by the parts of the `file` storage: root.c (the directory), probe.c and slab.c
+ * (files in it), owner.c (owner files), file.c (the table of functions). Private to the component.
  */
 #ifndef SKV_STORAGE_FILE_H
 #define SKV_STORAGE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include <skv/lock.h>
 #include <skv/storage.h>
@@ -34,10 +34,13 @@ struct file_storage {
 	bool any_mount; /* one that is not 3FS will do */
 	uint64_t chunk; /* 0 = none, or (chunked, until the root is claimed) to be read */
 	uint64_t edge;  /* header and trailer of a slab file, each: the chunk, or FILE_EDGE */
-	struct skv_mutex lock; /* protects dev and ino; no I/O under it */
+	struct skv_mutex lock; /* protects what follows; no I/O under it */
 	dev_t dev;             /* where the root was last seen, to tell of a change; ino 0 =
 				  never */
 	ino_t ino;
+	struct stat marker; /* as it was when its bytes were found good; st_ino 0: not yet */
+	unsigned write_turn; /* of the next probe that writes */
+	unsigned read_turn;  /* of the next one that reads: 0 the marker, else a probe file */
 };
 
 /* root.c */
@@ -48,19 +51,35 @@ int skv_root_claim(struct file_storage *s, struct skv_error *err);
 /* Opens the root and finds its chunk size out, where it has none yet: before it is claimed.
  * SKV_E_UNAVAILABLE, SKV_E_INVALID (one that no slab file can have). */
 int skv_root_measure(struct file_storage *s, struct skv_error *err);
-/* Opens the root and checks its marker. The caller closes *dir. */
+/* Opens the root and checks its marker, whose bytes are read only if it has changed: they may lie
+ * on a storage node that hangs. The caller closes *dir. */
 int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err);
-/* Takes marker and probe file out of the entered root. SKV_E_IN_USE: it holds more than these. */
+/* The same, and reads the marker in any case. */
+int skv_root_prove(struct file_storage *s, int *dir, struct skv_error *err);
+/* Takes marker and probe files out of the entered root. SKV_E_IN_USE: it holds more than these. */
 int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err);
-/* A small synced write inside the root, and its link, where that is missing. SKV_E_NO_SPACE when it
- * failed for want of room only. */
-int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err);
+/* The name of the n-th of the SKV_PROBE_FILES small files that are written and read to see whether
+ * that works. */
+#define SKV_PROBE_FILES 4u
+#define SKV_PROBE_NAME 16u
+const char *skv_root_probe_name(unsigned n, char out[SKV_PROBE_NAME]);
+/* Makes SKV_STORAGE_LINK where it is missing. 0 or an errno; EEXIST: something else has its
+ * name. */
+int skv_root_make_link(int dir);
 /* Opens a file in the entered root for reading. 0 or an errno, as skv_fs_open. */
 int skv_root_open(const struct file_storage *s, int dir, const char *name, int *fd);
 /* Reads and decodes the superblock at `at`; texts name `name`. *raw (SUPERBLOCK_BYTES) gets the
  * bytes. SKV_E_CORRUPT when the file ends before it. */
 int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_SUPERBLOCK_SIZE],
 			struct skv_superblock *out, struct skv_error *err);
+
+/* probe.c */
+
+/* A small synced write inside the root, and its link, where that is missing. SKV_E_NO_SPACE when it
+ * failed for want of room only. Chunked storages have several files for it, used in `turn`. */
+int skv_probe_write(const struct file_storage *s, int dir, unsigned turn, struct skv_error *err);
+/* Enters the root and reads a small file: the marker, or another of chunked storages. */
+int skv_probe_read(struct file_storage *s, int *dir, struct skv_error *err);
 
 /* slab.c: the members of skv_storage_file with the same names; `dir` is the entered root */
 
@@ -81,7 +100,7 @@ int skv_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct
 
 /* owner.c: the members of skv_storage_file with the same names; `dir` is the entered root */
 
-int skv_owner_list(const struct file_storage *s, int dir,
+int skv_owner_list(const struct file_storage *s, int dir, const struct skv_storage_owner *mine,
 		   struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		   struct skv_error *err);
 int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_storage_owner *o,

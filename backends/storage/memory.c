@@ -40,15 +40,19 @@ static int no_file_to_remove(void *self, uint32_t file, struct skv_error *err)
 	return no_file(self, file, 0, err);
 }
 
-static int no_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
+static int no_probe(void *self, enum skv_probe what, struct skv_storage_health *out,
+		    struct skv_error *err)
 {
+	(void)what;
 	(void)out;
 	return no_file(self, 0, 0, err);
 }
 
-static int no_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+static int no_owners(void *self, const struct skv_storage_owner *mine,
+		     struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		     struct skv_error *err)
 {
+	(void)mine;
 	(void)v;
 	(void)n;
 	return no_file(self, 0, 0, err);

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <skv/bytes.h>
@@ -140,20 +141,33 @@ static int read_owner(const struct file_storage *s, int dir, const char *name,
 	return SKV_OK;
 }
 
+static bool is_whole(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_size >= (off_t)OWNER_BYTES;
+}
+
 /* One name of the directory. SKV_E_NOT_FOUND: none that counts. */
 static int take_name(const struct file_storage *s, int dir, const char *name,
-		     struct skv_storage_owner *o, struct skv_error *err)
+		     const struct skv_storage_owner *mine, struct skv_storage_owner *o,
+		     struct skv_error *err)
 {
 	unsigned next;
 	int rc;
 
 	if (!incarnation_of(name, &o->incarnation))
 		return SKV_E_NOT_FOUND;
+	if (mine && mine->incarnation == o->incarnation && is_whole(dir, name)) {
+		*o = *mine;
+		return SKV_OK;
+	}
 	rc = read_owner(s, dir, name, o, &next, err);
 	return rc == SKV_E_IN_USE ? SKV_E_NOT_FOUND : rc;
 }
 
-int skv_owner_list(const struct file_storage *s, int dir,
+int skv_owner_list(const struct file_storage *s, int dir, const struct skv_storage_owner *mine,
 		   struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		   struct skv_error *err)
 {
@@ -173,7 +187,7 @@ int skv_owner_list(const struct file_storage *s, int dir,
 	while (rc == SKV_OK && (e = readdir(d)) != NULL) {
 		struct skv_storage_owner o;
 
-		rc = take_name(s, dir, e->d_name, &o, err);
+		rc = take_name(s, dir, e->d_name, mine, &o, err);
 		if (rc == SKV_OK && *n == SKV_STORAGE_OWNERS)
 			rc = skv_fail(err, SKV_E_TOO_MANY, "root",
 				      "the directory holds more than %u owner files (%s)",

@@ -8,7 +8,7 @@
  * registry knows is most likely a mount point: it is refused rather than formatted under blocks
  * that exist elsewhere.
  *
- * Owns no state but dev and ino of the storage (under its lock). Called from any thread, blocks
+ * Owns no state but what file_storage.lock protects. Called from any thread, blocks
  * with the file system. It never removes anything but leftovers of its own crashes, and at the
  * storage's end what it made.
  */
@@ -29,10 +29,10 @@
 #include <skv/log.h>
 #include <skv/mem.h>
 
-#define PROBE_FILE ".slabkv-probe"
-#define PROBE_TRIES 8
+#define PROBE_FILE ".slabkv-probe" /* and with a digit, of chunked storages */
 #define ROOT_MODE 0770 /* less what the umask takes */
 #define MARKER_LOOKS_MS 200 /* between two looks at a damaged marker */
+#define SETTLED_S 2 /* a file changed longer ago has another time after its next change */
 
 static int open_root(const struct file_storage *s, int *dir)
 {
@@ -186,7 +186,7 @@ static int make_root(const struct file_storage *s, bool *made, struct skv_error 
 	return SKV_OK;
 }
 
-/* Whether SKV_STORAGE_LINK is a link to the directory itself, as make_link makes it. */
+/* Whether SKV_STORAGE_LINK is a link to the directory itself, as skv_root_make_link makes it. */
 static bool has_link(int dir)
 {
 	char target[2];
@@ -202,9 +202,33 @@ static bool may_be_there(int dir, const char *name)
 	       strcmp(name, "lost+found") == 0 || skv_fs_is_temp(name);
 }
 
+const char *skv_root_probe_name(unsigned n, char out[SKV_PROBE_NAME])
+{
+	_Static_assert(sizeof PROBE_FILE + 1 <= SKV_PROBE_NAME, "a digit fits");
+	assert(n < SKV_PROBE_FILES);
+	snprintf(out, SKV_PROBE_NAME, n ? PROBE_FILE "%u" : PROBE_FILE, n);
+	return out;
+}
+
+static bool is_probe(const char *name)
+{
+	const size_t n = strlen(PROBE_FILE);
+
+	return strncmp(name, PROBE_FILE, n) == 0 && strlen(name) <= n + 1;
+}
+
+/* Those that cannot be removed, a new storage may have. */
+static void remove_probes(int dir)
+{
+	char name[SKV_PROBE_NAME];
+
+	for (unsigned i = 0; i < SKV_PROBE_FILES; i++)
+		unlinkat(dir, skv_root_probe_name(i, name), 0);
+}
+
 static bool is_root_file(const char *name)
 {
-	return strcmp(name, SKV_STORAGE_MARKER) == 0 || strcmp(name, PROBE_FILE) == 0;
+	return strcmp(name, SKV_STORAGE_MARKER) == 0 || is_probe(name);
 }
 
 static int in_use(const struct file_storage *s, const char *name, struct skv_error *err)
@@ -222,7 +246,7 @@ static int not_empty(const struct file_storage *s, const char *name, struct skv_
 		name, s->root);
 }
 
-/* With a marker (`leaving`), that and the probe file may be there. SKV_E_IN_USE, or without one
+/* With a marker (`leaving`), that and probe files may be there. SKV_E_IN_USE, or without one
  * SKV_E_FOREIGN: there is more. */
 static int check_empty(const struct file_storage *s, int dir, bool leaving, struct skv_error *err)
 {
@@ -285,7 +309,7 @@ static bool has_proof(const struct file_storage *s, int dir)
 	struct skv_error ignored;
 	uint32_t n = 0;
 
-	if (skv_owner_list(s, dir, v, &n, &ignored) == SKV_OK)
+	if (skv_owner_list(s, dir, NULL, v, &n, &ignored) == SKV_OK)
 		for (uint32_t i = 0; i < n; i++)
 			if (!skv_storage_owner_is_damaged(&v[i]))
 				return true;
@@ -399,7 +423,8 @@ static int judge_marker(const struct file_storage *s, const struct skv_superbloc
 
 /* A marker as one look finds it. */
 struct marker {
-	struct skv_superblock sb;
+	struct skv_superblock sb; /* unless `known` */
+	bool known;     /* not read: it is as it was when it was good */
 	bool damaged;   /* missing, or a regular file that is not a whole superblock */
 	struct stat st; /* st_ino 0: missing */
 };
@@ -411,8 +436,29 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static int read_marker(const struct file_storage *s, int dir, struct marker *m,
-		       struct skv_error *err)
+/* The marker as last found good; st_ino 0: it was not, or it may change unseen. */
+static struct stat good_marker(struct file_storage *s)
+{
+	struct stat st;
+
+	skv_mutex_lock(&s->lock);
+	st = s->marker;
+	skv_mutex_unlock(&s->lock);
+	return st;
+}
+
+static void note_marker(struct file_storage *s, const struct stat *st)
+{
+	skv_mutex_lock(&s->lock);
+	s->marker = *st;
+	if (time(NULL) - st->st_mtim.tv_sec < SETTLED_S)
+		s->marker.st_ino = 0;
+	skv_mutex_unlock(&s->lock);
+}
+
+/* `good`: as it was when it was good; st_ino 0: read it. */
+static int read_marker(const struct file_storage *s, int dir, const struct stat *good,
+		       struct marker *m, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
 	int fd, rc;
@@ -438,7 +484,10 @@ static int read_marker(const struct file_storage *s, int dir, struct marker *m,
 		rc = skv_fail(err, SKV_E_FOREIGN, "root",
 			      "the marker '%s' is not a regular file (%s)", SKV_STORAGE_MARKER,
 			      s->root);
-	else {
+	else if (good->st_ino && is_unchanged(good, &m->st)) {
+		m->known = true;
+		rc = SKV_OK;
+	} else {
 		rc = skv_superblock_read(fd, 0, SKV_STORAGE_MARKER, raw, &m->sb, err);
 		m->damaged = rc == SKV_E_CORRUPT || rc == SKV_E_FOREIGN;
 	}
@@ -490,27 +539,34 @@ static int repair_marker(const struct file_storage *s, int dir, const struct sta
 
 /* A marker that somebody is copying looks damaged. So it is replaced only if a second look finds
  * it as the first one did, and if another file proves the directory. */
-static int check_marker(const struct file_storage *s, int dir, struct skv_error *err)
+static int check_marker(struct file_storage *s, int dir, const struct stat *good,
+			struct skv_error *err)
 {
+	const struct stat none = { .st_ino = 0 };
 	const struct timespec between = { .tv_nsec = MARKER_LOOKS_MS * 1000000L };
 	struct marker m;
-	int rc = read_marker(s, dir, &m, err);
+	int rc = read_marker(s, dir, good, &m, err);
 
+	if (m.known)
+		return rc;
 	if (m.damaged && has_proof(s, dir)) {
 		const struct stat first = m.st;
 
 		nanosleep(&between, NULL);
-		rc = read_marker(s, dir, &m, err);
+		rc = read_marker(s, dir, &none, &m, err);
 		if (m.damaged && is_unchanged(&first, &m.st)) {
 			rc = repair_marker(s, dir, &m.st, err);
 			if (rc == SKV_OK)
-				rc = read_marker(s, dir, &m, err);
+				rc = read_marker(s, dir, &none, &m, err);
 		}
 	}
 	if (rc != SKV_OK)
 		return rc;
 	skv_error_clear(err);
-	return judge_marker(s, &m.sb, err);
+	rc = judge_marker(s, &m.sb, err);
+	if (rc == SKV_OK)
+		note_marker(s, &m.st);
+	return rc;
 }
 
 /* A root with the right marker in another place is a new mount of the same file system, or a copy
@@ -536,7 +592,7 @@ static int note_identity(struct file_storage *s, int dir, struct skv_error *err)
 	return SKV_OK;
 }
 
-int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err)
+static int enter(struct file_storage *s, int *dir, const struct stat *good, struct skv_error *err)
 {
 	int error = open_root(s, dir);
 	int rc;
@@ -545,7 +601,7 @@ int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err)
 		return fail_root(s, error, err);
 	rc = judge_mount(s, *dir, err);
 	if (rc == SKV_OK)
-		rc = check_marker(s, *dir, err);
+		rc = check_marker(s, *dir, good, err);
 	if (rc == SKV_OK)
 		rc = note_identity(s, *dir, err);
 	if (rc != SKV_OK)
@@ -553,32 +609,17 @@ int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err)
 	return rc;
 }
 
-/* Only a regular file that has no other name is written: a hard link would carry the write to
- * another's file. One that is not so is replaced (but a symbolic link is refused); somebody else
- * may do the same meanwhile. 0 or an errno. */
-static int open_probe(int dir, int *fd)
+int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err)
 {
-	for (int i = 0; i < PROBE_TRIES; i++) {
-		struct stat st;
+	const struct stat good = good_marker(s);
 
-		*fd = openat(dir, PROBE_FILE,
-			     O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-			     SKV_FILE_MODE);
-		if (*fd >= 0 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
-			return 0;
-		if (*fd < 0)
-			return errno;
-		close(*fd);
-		if (unlinkat(dir, PROBE_FILE, 0) != 0 && errno != ENOENT)
-			return errno;
-	}
-	*fd = -1;
-	return EBUSY;
+	return enter(s, dir, &good, err);
 }
+
 
 /* Makes SKV_STORAGE_LINK where it is missing; another manager may do the same meanwhile. 0 or an
  * errno; EEXIST: something else has its name. */
-static int make_link(int dir)
+int skv_root_make_link(int dir)
 {
 	int error;
 
@@ -588,37 +629,11 @@ static int make_link(int dir)
 	return error == EEXIST && has_link(dir) ? 0 : error;
 }
 
-int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err)
+int skv_root_prove(struct file_storage *s, int *dir, struct skv_error *err)
 {
-	uint64_t now = skv_wall_ms(&skv_clock_system);
-	char text[32];
-	int n = snprintf(text, sizeof text, "%020llu\n", (unsigned long long)now);
-	int fd = -1, error = open_probe(dir, &fd);
+	const struct stat none = { .st_ino = 0 };
 
-	assert(n > 0 && (size_t)n < sizeof text);
-	if (error == 0)
-		error = skv_fs_write(fd, 0, text, (size_t)n);
-
-	if (error == 0 && fsync(fd) != 0)
-		error = errno;
-	if (fd >= 0)
-		close(fd);
-	if (error == 0 && !s->chunked)
-		error = make_link(dir);
-	if (error == EEXIST)
-		return skv_fail(err, SKV_E_FOREIGN, "root",
-				"'" SKV_STORAGE_LINK "' in the directory of storage '%s' must be a "
-				"symbolic link to '.': remove it (%s)",
-				s->name, s->root);
-	if (error == EROFS)
-		return skv_fail(
-			err, SKV_E_UNAVAILABLE, "root",
-			"the file system of storage '%s' is mounted read-only: mount it "
-			"writable (%s)",
-			s->name, s->root);
-	if (error != 0)
-		return skv_fs_fail(err, error, "cannot write into the root directory", s->root);
-	return SKV_OK;
+	return enter(s, dir, &none, err);
 }
 
 int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err)
@@ -627,8 +642,8 @@ int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err)
 
 	if (rc != SKV_OK)
 		return rc;
-	if ((unlinkat(dir, PROBE_FILE, 0) != 0 && errno != ENOENT) ||
-	    (has_link(dir) && unlinkat(dir, SKV_STORAGE_LINK, 0) != 0 && errno != ENOENT) ||
+	remove_probes(dir);
+	if ((has_link(dir) && unlinkat(dir, SKV_STORAGE_LINK, 0) != 0 && errno != ENOENT) ||
 	    unlinkat(dir, SKV_STORAGE_MARKER, 0) != 0 || fsync(dir) != 0)
 		return skv_fs_fail(err, errno, "cannot take the marker out of the root directory",
 				   s->root);

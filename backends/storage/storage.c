@@ -11,6 +11,7 @@
 #include <skv/storage.h>
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ struct skv_storage {
 	const struct skv_storage_ops *ops;  /* who does it */
 	void *self;
 	char *name;
+	atomic_uint users;
 };
 
 static const struct skv_storage_ops *const known[] = { &skv_storage_file, &skv_storage_hf3fs,
@@ -136,6 +138,7 @@ int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage
 	}
 	rc = call_end(&call, rc);
 	if (rc == SKV_OK) {
+		atomic_init(&s->users, 1);
 		*out = s;
 		return SKV_OK;
 	}
@@ -145,9 +148,18 @@ int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage
 	return rc;
 }
 
+struct skv_storage *skv_storage_share(struct skv_storage *s)
+{
+	const unsigned users = atomic_fetch_add(&s->users, 1);
+
+	assert(users > 0);
+	(void)users;
+	return s;
+}
+
 void skv_storage_close(struct skv_storage *s)
 {
-	if (!s)
+	if (!s || atomic_fetch_sub(&s->users, 1) > 1)
 		return;
 	s->ops->close(s->self);
 	skv_free(s->name);
@@ -288,15 +300,16 @@ static int by_incarnation(const void *a, const void *b)
 	return x->incarnation < y->incarnation ? 1 : x->incarnation > y->incarnation ? -1 : 0;
 }
 
-int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STORAGE_OWNERS],
-		       uint32_t *n, struct skv_error *err)
+int skv_storage_owners(struct skv_storage *s, const struct skv_storage_owner *mine,
+		       struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		       struct skv_error *err)
 {
 	struct call call;
 	uint32_t found = 0;
 	int rc;
 
 	call_begin(&call, s->name, "owners", err);
-	rc = s->type->owners ? s->ops->owners(s->self, v, &found, call.err)
+	rc = s->type->owners ? s->ops->owners(s->self, mine, v, &found, call.err)
 			     : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
 					"a storage of type '%s' has no owner files", s->type->type);
 	rc = call_end(&call, rc);
@@ -348,10 +361,15 @@ int skv_storage_leave(struct skv_storage *s, struct skv_error *err)
 	return call_end(&call, rc);
 }
 
-int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, struct skv_error *err)
+int skv_storage_probe(struct skv_storage *s, enum skv_probe what, struct skv_storage_health *out,
+		      struct skv_error *err)
 {
+	static const char *const names[] = { [SKV_PROBE_ROOT] = "probe",
+					     [SKV_PROBE_READ] = "probe_read",
+					     [SKV_PROBE_WRITE] = "probe_write" };
 	struct call call;
 
-	call_begin(&call, s->name, "probe", err);
-	return call_end(&call, s->ops->probe(s->self, out, call.err));
+	assert(what <= SKV_PROBE_WRITE);
+	call_begin(&call, s->name, names[what], err);
+	return call_end(&call, s->ops->probe(s->self, what, out, call.err));
 }

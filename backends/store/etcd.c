@@ -6,9 +6,7 @@
  * says so.
  */
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <skv/mem.h>
 
@@ -79,15 +77,6 @@ static int check_format(struct etcd_store *s, struct skv_error *err)
 	return rc;
 }
 
-static int check_folder(const char *path, struct skv_error *err)
-{
-	if (*path && access(path, R_OK | W_OK | X_OK) != 0)
-		return skv_fail(err, SKV_E_IO, "store",
-				"checkpoints: the folder %.200s cannot be used: %s", path,
-				strerror(errno));
-	return SKV_OK;
-}
-
 static int connect_client(struct etcd_store *s, struct skv_error *err)
 {
 	const struct skv_etcd_options o = {
@@ -96,10 +85,8 @@ static int connect_client(struct etcd_store *s, struct skv_error *err)
 		.user = *s->url.user ? s->url.user : NULL,
 		.password = *s->url.user ? s->url.password : NULL,
 	};
-	int rc = check_folder(s->url.checkpoints, err);
+	int rc = skv_etcd_open(&o, &s->client, err);
 
-	if (rc == SKV_OK)
-		rc = skv_etcd_open(&o, &s->client, err);
 	if (rc == SKV_OK)
 		rc = check_format(s, err);
 	return rc;

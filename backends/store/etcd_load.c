@@ -11,9 +11,11 @@
  * Any thread; no lock is held while a sink runs.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "etcd_store.h"
 
@@ -273,12 +275,25 @@ static int deliver_checkpoint(struct records *r, const struct etcd_head *head, b
 	return rc;
 }
 
+/* A load checks the folder, not the opening of the store: its mount may hang, and then only the
+ * partition's own thread waits. */
+static int check_folder(const char *path, struct skv_error *err)
+{
+	if (*path && access(path, R_OK | W_OK | X_OK) != 0)
+		return skv_fail(err, SKV_E_IO, "store",
+				"checkpoints: the folder %.200s cannot be used: %s", path,
+				strerror(errno));
+	return SKV_OK;
+}
+
 static int load_all(struct records *r, uint64_t *base_seq, struct skv_error *err)
 {
 	struct etcd_head head;
 	bool again;
-	int rc;
+	int rc = check_folder(r->s->url.checkpoints, err);
 
+	if (rc != SKV_OK)
+		return rc;
 	do {
 		rc = read_place(r, &head, err);
 		if (rc != SKV_OK)

@@ -2,7 +2,10 @@
 #ifndef SKV_STORE_INTERNAL_H
 #define SKV_STORE_INTERNAL_H
 
+#include <skv/lock.h>
 #include <skv/store.h>
+
+struct call;
 
 struct skv_store {
 	const struct skv_store_ops *ops;
@@ -14,6 +17,8 @@ struct skv_store {
 	_Atomic uint64_t append_bytes;
 	_Atomic uint64_t append_us;
 	_Atomic uint64_t append_max_us;
+	struct skv_mutex lock; /* of what follows */
+	struct call *oldest, *newest;
 };
 
 /* Puts the wrapper around an opened backend. On failure `self` stays the caller's. */

@@ -4,9 +4,8 @@
  * Journal rows and slices carry checksums. Rows of registry, owner and checkpoint do not, and
  * a page that was damaged where they lie could read as a smaller store, or an empty one. So
  * each of these tables has a twin that triggers keep, in the same transaction, whatever
- * program writes: also one that does not know of it. Whoever acquires a partition compares
- * them, before it writes anything, and makes them in a store of before. What differs is
- * remembered, and no load is answered.
+ * program writes: also one that does not know of it. An acquire of a partition compares them before
+ * it writes anything. If they differ, that is remembered, and no load is answered.
  *
  * By the admin connection, inside its transaction.
  */
@@ -59,7 +58,7 @@ static const struct {
 	COPIES(DIFFERS)
 };
 
-/* -1: the database did not tell. */
+/* -1: the database did not tell, or has no such table. */
 static int64_t ask(struct db *d, const char *text)
 {
 	sqlite3_stmt *st = NULL;
@@ -72,20 +71,16 @@ static int64_t ask(struct db *d, const char *text)
 	return n;
 }
 
-int copies_keep(struct db *d, char damage[COPIES_DAMAGE], struct skv_error *err)
+int copies_make(struct db *d, struct skv_error *err)
 {
-	int64_t have;
-
 	ASSERT_IN_TX(d);
-	have = ask(
-		d,
-		"SELECT count(*) FROM sqlite_schema WHERE name LIKE 'copy\\_%' ESCAPE '\\' AND "
-		"type = 'table'");
+	return db_exec(d, make_copies, err);
+}
+
+void copies_compare(struct db *d, char damage[COPIES_DAMAGE])
+{
+	ASSERT_IN_TX(d);
 	damage[0] = '\0';
-	if (have < 0)
-		return db_fail(d, err, "database");
-	if (have == 0)
-		return db_exec(d, make_copies, err);
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !damage[0]; i++) {
 		int64_t n = ask(d, tables[i].differs);
 
@@ -96,7 +91,6 @@ int copies_keep(struct db *d, char damage[COPIES_DAMAGE], struct skv_error *err)
 				"from their copies",
 				tables[i].name);
 	}
-	return SKV_OK;
 }
 
 int copies_check_pages(struct db *d, struct skv_error *err)

@@ -191,7 +191,7 @@ int sqlite_sync(void *self, uint32_t partition, struct skv_error *err)
 	int rc;
 
 	(void)partition; /* one file has all of them */
-	if (s->durability == SKV_DURABILITY_FULL && !atomic_load(&s->later))
+	if (s->in_memory || (s->durability == SKV_DURABILITY_FULL && !atomic_load(&s->later)))
 		return SKV_OK;
 	skv_mutex_lock(&s->sync.lock);
 	if (atomic_load(&s->sync_lost)) {

@@ -4,7 +4,9 @@
  *
  * Owns the schema. A file is ours by SQLite's application id; one that is not ours is never
  * written, and neither is one of a newer schema. A new store is made in one transaction, so a crash
- * leaves either an empty database, which the next open takes for new, or a whole one.
+ * leaves either an empty database, which the next open takes for new, or a whole one. A store in
+ * memory has the same schema in two of SQLite's "memdb" databases, which go with their last
+ * connection: they have no log, and take at most MEMORY_BYTES each.
  *
  * One thread: nobody else knows the store yet, or any more.
  */
@@ -23,6 +25,7 @@
 #define USER_VERSION_AT 60
 #define APPLICATION_ID_AT 68
 #define WAL_TRIES_US 2000000 /* how long to try to turn on the log of a new file */
+#define MEMORY_BYTES ((sqlite3_int64)2047 << 20) /* SQLite allocates no more than 2 GiB at once */
 
 static const char main_schema[] =
 	"CREATE TABLE store(id INTEGER NOT NULL, settled INTEGER NOT NULL) STRICT;"
@@ -157,6 +160,14 @@ static int check_ours(const struct file *f, const struct kind *kind, struct skv_
 	return rc;
 }
 
+/* Makes the file if there is none. */
+static int claim_file(const struct file *f, const struct kind *kind, struct skv_error *err)
+{
+	int rc = f->store->in_memory ? SKV_OK : files_make(f->path, err);
+
+	return rc == SKV_OK && !f->store->in_memory ? check_ours(f, kind, err) : rc;
+}
+
 /* ---- make it new
  * ------------------------------------------------------------------------------------ */
 
@@ -166,6 +177,7 @@ static int use_wal_once(struct db *d, bool *busy, struct skv_error *err)
 	const char *mode = NULL;
 	int rc = SKV_OK;
 
+	assert(!d->file->store->in_memory && skv_mutex_held(&d->lock));
 	if (sqlite3_prepare_v2(d->handle, "PRAGMA journal_mode = WAL", -1, &st, NULL) !=
 		    SQLITE_OK ||
 	    sqlite3_step(st) != SQLITE_ROW) {
@@ -207,7 +219,8 @@ static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struc
 
 	ASSERT_IN_TX(d);
 	rc = db_exec(d, kind->schema, err);
-
+	if (rc == SKV_OK && kind == &main_kind)
+		rc = copies_make(d, err);
 	n = snprintf(text, sizeof text,
 		 "INSERT INTO store(id, settled) VALUES(%lld, 0); PRAGMA application_id = %u; "
 		 "PRAGMA user_version = %d",
@@ -255,6 +268,16 @@ static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, str
 	return rc;
 }
 
+static int set_limit(struct db *d, struct skv_error *err)
+{
+	sqlite3_int64 bytes = MEMORY_BYTES;
+
+	assert(d->file->store->in_memory && skv_mutex_held(&d->lock));
+	return sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_SIZE_LIMIT, &bytes) == SQLITE_OK
+		       ? SKV_OK
+		       : db_fail(d, err, "database");
+}
+
 /* Writes only when there is no schema: an owner that is busy, or frozen inside a commit, keeps the
  * write lock, and a standby must start all the same. (Turning on the log where it is on only
  * reads.) */
@@ -266,7 +289,7 @@ static int open_database(struct db *d, const struct kind *kind, uint64_t id, str
 	skv_mutex_lock(&d->lock);
 	rc = db_ready(d, err);
 	if (rc == SKV_OK)
-		rc = use_wal(d, err);
+		rc = d->file->store->in_memory ? set_limit(d, err) : use_wal(d, err);
 	skv_mutex_unlock(&d->lock);
 	if (rc == SKV_OK)
 		rc = read_begin(d, err);
@@ -298,19 +321,15 @@ static int read_id(struct db *d, uint64_t *id, struct skv_error *err)
 static int open_files(struct sqlite_store *s, struct skv_error *err)
 {
 	uint64_t fresh, id = 0, other = 0;
-	int rc = files_make(s->main.path, err);
+	int rc = claim_file(&s->main, &main_kind, err);
 
 	skv_random(&fresh, sizeof fresh);
-	if (rc == SKV_OK)
-		rc = check_ours(&s->main, &main_kind, err);
 	if (rc == SKV_OK)
 		rc = open_database(&s->admin, &main_kind, fresh >> 1, err);
 	if (rc == SKV_OK)
 		rc = read_id(&s->admin, &id, err);
 	if (rc == SKV_OK)
-		rc = files_make(s->slices.path, err);
-	if (rc == SKV_OK)
-		rc = check_ours(&s->slices, &checkpoint_kind, err);
+		rc = claim_file(&s->slices, &checkpoint_kind, err);
 	if (rc == SKV_OK)
 		rc = open_database(&s->slice, &checkpoint_kind, id, err);
 	if (rc == SKV_OK)
@@ -330,7 +349,6 @@ static void init_parts(struct sqlite_store *s, const struct skv_store_options *o
 {
 	s->durability = o->durability;
 	s->clock = o->clock ? o->clock : &skv_clock_system;
-	s->reserve_bytes = o->reserve_bytes;
 	skv_boot_id(s->boot_id);
 	s->main.store = s->slices.store = s;
 	skv_mutex_init(&s->main.turn);
@@ -362,11 +380,23 @@ static char *path_with(const char *path, const char *tail)
 static int init_paths(struct sqlite_store *s, const struct skv_store_options *o,
 		      struct skv_error *err)
 {
-	s->main.path = path_with(o->path, "");
-	s->slices.path = path_with(o->path, "-checkpoint");
-	s->reserve_path = path_with(o->path, "-reserve");
-	s->vfs = o->vfs ? skv_strdup(o->vfs) : NULL;
-	if (!s->main.path || !s->slices.path || !s->reserve_path || (o->vfs && !s->vfs))
+	const bool private = strcmp(o->path, SKV_STORE_IN_MEMORY) == 0;
+	const char *path = o->path, *vfs = private ? SKV_STORE_MEMORY_VFS : o->vfs;
+	char name[32];
+	uint64_t number;
+
+	skv_random(&number, sizeof number);
+	snprintf(name, sizeof name, "/slabkv-%016llx", (unsigned long long)number);
+	if (private)
+		path = name;
+	s->in_memory = vfs && strcmp(vfs, SKV_STORE_MEMORY_VFS) == 0;
+	assert(!s->in_memory || *path == '/'); /* memdb shares no others between connections */
+	s->reserve_bytes = s->in_memory ? 0 : o->reserve_bytes;
+	s->main.path = path_with(path, "");
+	s->slices.path = path_with(path, "-checkpoint");
+	s->reserve_path = path_with(path, "-reserve");
+	s->vfs = vfs ? skv_strdup(vfs) : NULL;
+	if (!s->main.path || !s->slices.path || !s->reserve_path || (vfs && !s->vfs))
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	return SKV_OK;
 }
@@ -391,7 +421,7 @@ int sqlite_store_open(const struct skv_store_options *o, void **self, struct skv
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	init_parts(s, o);
 	rc = init_paths(s, o, err);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK && !s->in_memory)
 		rc = files_check_local(s->main.path, err);
 	if (rc == SKV_OK)
 		rc = open_files(s, err);

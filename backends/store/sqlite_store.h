@@ -25,7 +25,6 @@
 #define BUSY_MS 2000 /* how long a write waits for another process's transaction */
 #define MAIN_APPLICATION_ID 0x534b566d       /* "SKVm" */
 #define CHECKPOINT_APPLICATION_ID 0x534b5663 /* "SKVc" */
-/* Of a store written before the product was named slabkv: recognised, and refused. */
 
 /* Every statement. A connection prepares those that it uses, once. */
 #define SQL_MAP(X)                                                                                 \
@@ -146,6 +145,7 @@ struct sqlite_store {
 	struct db slice;     /* checkpoint slices, in the second file */
 	struct db housekeeping_main; /* housekeeping */
 	struct db housekeeping_slices;
+	bool in_memory; /* no files: no log, nothing to sync, no reserve */
 	enum skv_durability durability;
 	const struct skv_clock *clock;
 	char *vfs; /* NULL = SQLite's default */
@@ -239,9 +239,11 @@ int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_err
 /* ---- sqlite_copies.c
  * ----------------------------------------------------------------------------------- */
 
-/* Inside a transaction, before it writes: makes the copies where there are none; `damage` tells of
- * rows that differ from theirs, "" if none do. */
-int copies_keep(struct db *d, char damage[COPIES_DAMAGE], struct skv_error *err);
+/* Inside the transaction that makes the other tables. */
+int copies_make(struct db *d, struct skv_error *err);
+/* Inside a transaction, before it writes: `damage` tells of rows that differ from their copies, ""
+ * if none do. */
+void copies_compare(struct db *d, char damage[COPIES_DAMAGE]);
 /* Inside a read: SKV_E_CORRUPT when pages do not hold together. */
 int copies_check_pages(struct db *d, struct skv_error *err);
 

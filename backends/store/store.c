@@ -6,8 +6,9 @@
  * and a debug line tells what was asked and answered (formatted only when the level is on).
  * Backends stay small for it, and the fault backend stacks by calling these same functions.
  *
- * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as
- * the backend does. Nothing is retried here: the caller knows what a repetition would mean.
+ * Called from any thread; counters are relaxed atomics. `lock` protects the list of calls that have
+ * begun, by which one that hangs is noticed. A call blocks as long as the backend does. Nothing is
+ * retried here: the caller knows what a repetition would mean.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -20,21 +21,42 @@
 
 #include "internal.h"
 
-/* One call in progress. `err` is never NULL inside: the backend may always explain itself. */
+/* A call that has begun. `err` is never NULL inside: the backend may always explain itself. */
 struct call {
+	struct call *older, *newer;
 	const char *what;
 	uint64_t begin_us;
 	struct skv_error *err;
 	struct skv_error unasked;
 };
 
-static void call_begin(struct call *c, const char *what, struct skv_error *err)
+static void call_init(struct call *c, const char *what, struct skv_error *err)
 {
 	assert(!skv_thread_reads); /* no call of a store with the core's lock */
 	c->what = what;
 	c->begin_us = skv_now_us();
 	c->err = err ? err : &c->unasked;
 	skv_error_clear(c->err);
+}
+
+static void call_begin(struct skv_store *s, struct call *c, const char *what, struct skv_error *err)
+{
+	call_init(c, what, err);
+	skv_mutex_lock(&s->lock);
+	c->newer = NULL;
+	c->older = s->newest;
+	*(s->newest ? &s->newest->newer : &s->oldest) = c;
+	s->newest = c;
+	skv_mutex_unlock(&s->lock);
+}
+
+static void leave(struct skv_store *s, struct call *c)
+{
+	skv_mutex_lock(&s->lock);
+	assert(c->older ? c->older->newer == c : s->oldest == c);
+	*(c->older ? &c->older->newer : &s->oldest) = c->newer;
+	*(c->newer ? &c->newer->older : &s->newest) = c->older;
+	skv_mutex_unlock(&s->lock);
 }
 
 /* Makes sure that a failure comes with a sentence and a success without one, and logs. */
@@ -67,10 +89,11 @@ static void count_max(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /* The end of a call that may carry the result of a caller's function. */
-static int finish_any(struct skv_store *s, const struct call *c, int rc)
+static int finish_any(struct skv_store *s, struct call *c, int rc)
 {
 	uint64_t us;
 
+	leave(s, c);
 	rc = call_end(c, s->ops->name, rc, &us);
 	count(&s->calls, 1);
 	if (rc != SKV_OK)
@@ -78,7 +101,7 @@ static int finish_any(struct skv_store *s, const struct call *c, int rc)
 	return rc;
 }
 
-static int finish(struct skv_store *s, const struct call *c, int rc)
+static int finish(struct skv_store *s, struct call *c, int rc)
 {
 	if (rc > 0 || (rc < 0 && skv_status_from_name(skv_status_name(rc)) != rc))
 		rc = skv_fail(c->err, SKV_E_INTERNAL, NULL, "%s: the backend answered %d", c->what,
@@ -96,14 +119,17 @@ static bool is_url(const char *text)
 	return strncmp(text, "etcd:", 5) == 0 || (n > 0 && strncmp(text + n, "://", 3) == 0);
 }
 
-const struct skv_store_ops *skv_store_backend(const char *text, const char **path)
+const struct skv_store_ops *skv_store_backend(const char *text)
 {
-	const bool in_memory = strcmp(text, ":memory:") == 0;
-
-	*path = in_memory ? "" : text;
 	if (strncmp(text, "etcd:", 5) == 0)
 		return &skv_store_etcd;
-	return in_memory ? &skv_store_memory : is_url(text) ? NULL : &skv_store_sqlite;
+	return is_url(text) ? NULL : &skv_store_sqlite;
+}
+
+bool skv_store_is_file(const char *text)
+{
+	return skv_store_backend(text) == &skv_store_sqlite &&
+	       strcmp(text, SKV_STORE_IN_MEMORY) != 0;
 }
 
 void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX])
@@ -139,6 +165,7 @@ int store_wrap(const struct skv_store_ops *ops, void *self, enum skv_durability 
 	s->ops = ops;
 	s->self = self;
 	s->durability = durability;
+	skv_mutex_init(&s->lock);
 	*out = s;
 	return SKV_OK;
 }
@@ -175,7 +202,7 @@ int skv_store_open(const struct skv_store_ops *ops, const struct skv_store_optio
 	struct call c;
 	uint64_t us;
 
-	call_begin(&c, "open", err);
+	call_init(&c, "open", err);
 	return call_end(&c, ops && ops->name ? ops->name : "?", open_backend(ops, o, out, c.err),
 			&us);
 }
@@ -184,7 +211,9 @@ void skv_store_close(struct skv_store *s)
 {
 	if (!s)
 		return;
+	assert(!s->oldest);
 	s->ops->close(s->self);
+	skv_mutex_destroy(&s->lock);
 	skv_free(s);
 }
 
@@ -230,7 +259,7 @@ int skv_store_get(struct skv_store *s, const char *key, struct skv_buf *value, u
 	uint64_t unasked;
 	int rc;
 
-	call_begin(&c, "get", err);
+	call_begin(s, &c, "get", err);
 	rc = check_key(key, false, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->get(s->self, key, value, version ? version : &unasked, c.err);
@@ -245,7 +274,7 @@ int skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char
 	uint64_t unasked;
 	int rc;
 
-	call_begin(&c, "put", err);
+	call_begin(s, &c, "put", err);
 	rc = check_key(key, false, c.err);
 	if (rc == SKV_OK && fence)
 		rc = check_partition(fence->partition, c.err);
@@ -263,7 +292,7 @@ int skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char
 	struct call c;
 	int rc;
 
-	call_begin(&c, "del", err);
+	call_begin(s, &c, "del", err);
 	rc = check_key(key, false, c.err);
 	if (rc == SKV_OK && fence)
 		rc = check_partition(fence->partition, c.err);
@@ -282,7 +311,7 @@ int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, 
 	int rc;
 
 	assert(fn);
-	call_begin(&c, "list", err);
+	call_begin(s, &c, "list", err);
 	rc = check_key(prefix, true, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->list(s->self, prefix, fn, ctx, c.err);
@@ -296,7 +325,7 @@ int skv_store_changes(struct skv_store *s, const char *const *prefixes, size_t n
 	int rc = SKV_OK;
 
 	if (s->ops->changes) {
-		call_begin(&c, "changes", err);
+		call_begin(s, &c, "changes", err);
 		return finish_any(s, &c, s->ops->changes(s->self, prefixes, n, at, all, fn, ctx,
 							 c.err));
 	}
@@ -324,7 +353,7 @@ int skv_store_acquire(struct skv_store *s, uint32_t partition, const char *owner
 	int rc;
 
 	assert(fence);
-	call_begin(&c, "acquire", err);
+	call_begin(s, &c, "acquire", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK && (!owner || !*owner || strlen(owner) >= sizeof unasked))
 		rc = skv_fail(c.err, SKV_E_INVALID, "owner", "an owner's name has 1 to %zu bytes",
@@ -345,7 +374,7 @@ int skv_store_renew(struct skv_store *s, uint32_t partition, uint64_t fence, uin
 	struct call c;
 	int rc;
 
-	call_begin(&c, "renew", err);
+	call_begin(s, &c, "renew", err);
 	rc = check_lease(partition, ttl_ms, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->renew(s->self, partition, fence, ttl_ms, c.err);
@@ -358,7 +387,7 @@ int skv_store_release(struct skv_store *s, uint32_t partition, uint64_t fence,
 	struct call c;
 	int rc;
 
-	call_begin(&c, "release", err);
+	call_begin(s, &c, "release", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->release(s->self, partition, fence, c.err);
@@ -374,7 +403,7 @@ int skv_store_append(struct skv_store *s, uint32_t partition, uint64_t fence, ui
 	struct call c;
 	int rc;
 
-	call_begin(&c, "append", err);
+	call_begin(s, &c, "append", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK && (seq == 0 || seq > SKV_STORE_SEQ_MAX))
 		rc = skv_fail(c.err, SKV_E_INVALID, "seq", "%llu is not a sequence number",
@@ -399,7 +428,7 @@ int skv_store_sync(struct skv_store *s, uint32_t partition, struct skv_error *er
 {
 	struct call c;
 
-	call_begin(&c, "sync", err);
+	call_begin(s, &c, "sync", err);
 	return finish(s, &c, s->ops->sync(s->self, partition, c.err));
 }
 
@@ -413,7 +442,7 @@ int skv_store_checkpoint_begin(struct skv_store *s, uint32_t partition, uint64_t
 	int rc;
 
 	assert(id);
-	call_begin(&c, "checkpoint_begin", err);
+	call_begin(s, &c, "checkpoint_begin", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_begin(s->self, partition, fence, id, c.err);
@@ -426,7 +455,7 @@ int skv_store_checkpoint_slice(struct skv_store *s, uint32_t partition, uint64_t
 	struct call c;
 	int rc;
 
-	call_begin(&c, "checkpoint_slice", err);
+	call_begin(s, &c, "checkpoint_slice", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK)
 		rc = check_size(n, SKV_STORE_SLICE_MAX, "a slice", c.err);
@@ -446,7 +475,7 @@ int skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_
 	struct call c;
 	int rc;
 
-	call_begin(&c, "checkpoint_commit", err);
+	call_begin(s, &c, "checkpoint_commit", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK && upto_seq > SKV_STORE_SEQ_MAX)
 		rc = skv_fail(c.err, SKV_E_INVALID, "upto_seq", "%llu is not a sequence number",
@@ -462,7 +491,7 @@ int skv_store_checkpoint_abort(struct skv_store *s, uint32_t partition, uint64_t
 	struct call c;
 	int rc;
 
-	call_begin(&c, "checkpoint_abort", NULL);
+	call_begin(s, &c, "checkpoint_abort", NULL);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_abort(s->self, partition, id);
@@ -476,7 +505,7 @@ int skv_store_load(struct skv_store *s, uint32_t partition, uint64_t *base_seq,
 	int rc;
 
 	assert(base_seq && sink && sink->slice && sink->record);
-	call_begin(&c, "load", err);
+	call_begin(s, &c, "load", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->load(s->self, partition, base_seq, sink, c.err);
@@ -491,7 +520,7 @@ int skv_store_follow(struct skv_store *s, uint32_t partition, struct skv_positio
 
 	assert(at && sink && sink->slice && sink->record);
 	assert(at->known || at->seq == 0);
-	call_begin(&c, "follow", err);
+	call_begin(s, &c, "follow", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->follow ? s->ops->follow(s->self, partition, at, sink, c.err)
@@ -511,7 +540,7 @@ int skv_store_stats_get(struct skv_store *s, uint32_t partition, struct skv_stor
 	struct call c;
 	int rc;
 
-	call_begin(&c, "stats", err);
+	call_begin(s, &c, "stats", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK)
 		rc = s->ops->stats(s->self, partition, out, c.err);
@@ -528,4 +557,19 @@ void skv_store_counters_get(const struct skv_store *s, struct skv_store_counters
 		.append_us = atomic_load_explicit(&s->append_us, memory_order_relaxed),
 		.append_max_us = atomic_load_explicit(&s->append_max_us, memory_order_relaxed),
 	};
+}
+
+uint64_t skv_store_wait_us(struct skv_store *s, const char **what)
+{
+	uint64_t begin_us = UINT64_MAX;
+	const uint64_t now = skv_now_us();
+
+	*what = "";
+	skv_mutex_lock(&s->lock);
+	if (s->oldest) {
+		*what = s->oldest->what;
+		begin_us = s->oldest->begin_us;
+	}
+	skv_mutex_unlock(&s->lock);
+	return begin_us < now ? now - begin_us : 0;
 }

@@ -286,9 +286,6 @@ const struct skv_bench_op skv_bench_get = { .name = "get",
 
 int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 {
-	const struct slabkv_group group = { .size = sizeof(struct slabkv_group), .name = b->name,
-					     .storages = &b->storage,
-					     .n_storages = 1 };
 	const struct slabkv_spec spec = { "kv", b->block_bytes };
 	const struct slabkv_instance instance = {
 		.size = sizeof(struct slabkv_instance), .id = b->name, .group = b->name,
@@ -298,7 +295,8 @@ int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 
 	assert(b->block_bytes > 0 && b->block_bytes <= 1ull << 32);
 	assert(b->api == SKV_BENCH_V1); /* the only one of which bytes are moved */
-	rc = slabkv_group_put(b->kv, &group, err);
+	rc = skv_cli_object_set(b->kv, SLABKV_GROUP, b->name,
+				json_pack("{s:[s]}", "storages", b->storage), NULL, err);
 	return rc == SLABKV_OK ? slabkv_instance_put(b->kv, &instance, err) : rc;
 }
 
@@ -306,8 +304,8 @@ void skv_bench_data_remove(struct skv_bench *b)
 {
 	struct slabkv_error err;
 
-	if (slabkv_instance_delete(b->kv, b->name, &err) != SLABKV_OK ||
-	    slabkv_group_delete(b->kv, b->name, &err) != SLABKV_OK)
+	if (slabkv_object_delete(b->kv, SLABKV_INSTANCE, b->name, &err) != SLABKV_OK ||
+	    slabkv_object_delete(b->kv, SLABKV_GROUP, b->name, &err) != SLABKV_OK)
 		fprintf(stderr, "slabkv bench: %s is left at the manager: %s\n", b->name,
 			err.message);
 }

@@ -310,27 +310,24 @@ bool skv_bench_op_add(struct skv_bench *b, const char *option)
 
 static int make_objects(struct skv_bench *b, struct slabkv_error *err)
 {
+	const uint64_t file_size = b->capacity < 1ull << 40 ? b->capacity : 1ull << 40;
 	const char *name = b->name;
-	const struct slabkv_storage storage = {
-		.size = sizeof(struct slabkv_storage), .name = name,
-		.type = "null",
-		.root = "",
-		.capacity = b->capacity,
-		.file_size = b->capacity < 1ull << 40 ? b->capacity : 1ull << 40,
-		.enabled = true,
-	};
-	const struct slabkv_group group = { .size = sizeof(struct slabkv_group), .name = name,
-					    .storages = &name, .n_storages = 1,
-					    .policy = b->policy };
 	const struct slabkv_spec spec = { "kv", b->slot_bytes };
 	const struct slabkv_instance instance = {
 		.size = sizeof(struct slabkv_instance), .id = name, .group = name, .specs = &spec,
 		.spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
-	int rc = slabkv_storage_put(b->kv, &storage, err);
+	int rc = skv_cli_object_set(b->kv, SLABKV_STORAGE, name,
+				    json_pack("{ss sI sI}", "type", "null", "capacity",
+					      (json_int_t)b->capacity, "file_size",
+					      (json_int_t)file_size),
+				    NULL, err);
 
 	if (rc == SLABKV_OK)
-		rc = slabkv_group_put(b->kv, &group, err);
+		rc = skv_cli_object_set(b->kv, SLABKV_GROUP, name,
+					json_pack("{s:[s] ss}", "storages", name, "policy",
+						  b->policy ? b->policy : ""),
+					NULL, err);
 	if (rc == SLABKV_OK)
 		rc = b->api == SKV_BENCH_KVCM ? skv_bench_kvcm_register(b, err)
 					      : slabkv_instance_put(b->kv, &instance, err);
@@ -365,9 +362,9 @@ void skv_bench_remove(struct skv_bench *b)
 
 	if (b->n_data > 0)
 		return;
-	if (slabkv_instance_delete(b->kv, b->name, &err) != SLABKV_OK ||
-	    slabkv_group_delete(b->kv, b->name, &err) != SLABKV_OK ||
-	    slabkv_storage_delete(b->kv, b->name, &err) != SLABKV_OK)
+	if (slabkv_object_delete(b->kv, SLABKV_INSTANCE, b->name, &err) != SLABKV_OK ||
+	    slabkv_object_delete(b->kv, SLABKV_GROUP, b->name, &err) != SLABKV_OK ||
+	    slabkv_object_delete(b->kv, SLABKV_STORAGE, b->name, &err) != SLABKV_OK)
 		fprintf(stderr, "slabkv bench: %s is left at the manager: %s\n", b->name,
 			err.message);
 }

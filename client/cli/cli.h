@@ -123,6 +123,30 @@ int skv_cli_usage(const struct skv_cli *cli, const char *fmt, ...)
 /* The token that calls show; copied. 0 or SKV_EXIT_USAGE. */
 int skv_cli_set_token(struct skv_cli *cli, const char *value);
 
+/* An option of one command. */
+struct skv_cli_option {
+	const char *name;
+	enum {
+		SKV_CLI_FLAG,   /* has no value; bool */
+		SKV_CLI_TEXT,   /* const char *, borrowed */
+		SKV_CLI_NUMBER, /* uint32_t from `min` to `max` */
+		SKV_CLI_COUNT,  /* the same as uint64_t */
+		SKV_CLI_SIZE,   /* uint64_t, like 64K, from `min` to `max` */
+		SKV_CLI_PARSED, /* the option's own function `parse` reads it */
+	} value;
+	void *to;
+	uint64_t min, max;
+	const char *is; /* kind of value, for the message about a wrong one */
+	bool (*parse)(const char *text, void *to);
+};
+#define SKV_CLI_OPTIONS_END { NULL, SKV_CLI_FLAG, NULL, 0, 0, NULL, NULL }
+struct skv_cli_target;
+/* Reads the command's options (the last one has no name; NULL: none), those of blocks (`t` NULL:
+ * the command has none), and the global ones. As skv_cli_global_option; what follows them begins at
+ * optind. */
+int skv_cli_parse(struct skv_cli *cli, int argc, char **argv, const struct skv_cli_option *options,
+		  struct skv_cli_target *t);
+
 /* Before something is destroyed: `fmt` says what the command would do ("deletes ..."). 0 with
  * --yes, or when the person at the terminal says so; else SKV_EXIT_USAGE after printing. */
 int skv_cli_confirm(const struct skv_cli *cli, const char *fmt, ...)
@@ -163,6 +187,7 @@ int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc,
 			int first);
 
 #define SKV_CLI_MAX_BLOCK (UINT64_C(4) << 30) /* the manager's bound */
+#define SKV_CLI_BLOCK_BYTES "a size, e.g. 64K, up to 4G"
 /* The value of --block-bytes: 1..SKV_CLI_MAX_BLOCK, or SKV_EXIT_USAGE after printing. */
 int skv_cli_block_bytes(const struct skv_cli *cli, const char *text, uint64_t *out);
 /* Keys of a chain that a file was cut into: KEY/0, KEY/1, ... All of KEY is in them; one that
@@ -186,15 +211,30 @@ int skv_cli_exit_of(int status);
  * object. `code` is one word. */
 void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Sets FIELD=VALUE words as members of the object; the words are changed. Values of fields in
- * `lists`, which ends with NULL, are lists of words between commas. False after a message. */
-bool skv_cli_set_fields(const struct skv_cli *cli, json_t *object, char **words, int n,
-			const char *const *lists);
+/* Changes an object by FIELD=VALUE words, which are changed, too; with --json prints it. Values of
+ * fields in `lists`, which ends with NULL, are lists of words between commas. */
+int skv_cli_set_words(const struct skv_cli *cli, struct slabkv *kv, enum slabkv_object kind,
+		      const char *name, char **words, int n, const char *const *lists);
 
 /* One call of the manager's API with JSON both ways. `body` is taken, NULL: none; *out (may be
  * NULL) is the answer, to be released with json_decref. 0, or an exit code after printing why. */
 int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path,
 		 json_t *body, json_t **out);
+/* slabkv_object_set with the fields, which are taken. */
+int skv_cli_object_set(struct slabkv *kv, enum slabkv_object kind, const char *name, json_t *fields,
+		       const char **json, struct slabkv_error *err);
+/* The same; *out (may be NULL) is the object, to be released with json_decref. 0, or an exit code
+ * after printing why. */
+int skv_cli_change(const struct skv_cli *cli, struct slabkv *kv, enum slabkv_object kind,
+		   const char *name, json_t *fields, json_t **out);
+/* GETs a list, all its pages as one document (*out, to be released with json_decref), or only the
+ * one that the n words "limit=N" and "after=NAME" ask for; `next` in it is where that one goes on.
+ * 0, or an exit code after printing why. */
+int skv_cli_list(const struct skv_cli *cli, struct slabkv *kv, const char *path, char **words,
+		 int n, json_t **out);
+/* The same, printed: with --json as it is, else by `print`. */
+int skv_cli_show_list(const struct skv_cli *cli, struct slabkv *kv, const char *path, char **words,
+		      int n, void (*print)(const json_t *doc));
 /* Makes storage and group NAME the tenant's own. */
 typedef int (*skv_cli_own_fn)(const struct skv_cli *cli, struct slabkv *kv, const char *name);
 /* slabkv tenant isolate NAME root=DIR...: makes both, in a directory that only processes of a Unix
@@ -212,6 +252,8 @@ int skv_cli_make_instance(struct slabkv *kv, const struct slabkv_instance *i, co
 
 /* Prints one JSON document and a newline to stdout; takes the reference. */
 int skv_cli_print_json(json_t *doc);
+/* With --json prints the document, else calls `print`, if there is one; takes the reference. */
+int skv_cli_print(const struct skv_cli *cli, json_t *doc, void (*print)(const json_t *doc));
 uint64_t skv_cli_u64(const json_t *object, const char *name);
 const char *skv_cli_text(const json_t *object, const char *name);
 /* A bound, for which 0 means that there is none: "unlimited". */

@@ -69,7 +69,7 @@ int skv_cli_block_bytes(const struct skv_cli *cli, const char *text, uint64_t *o
 {
 	if (skv_args_size(text, out) && *out > 0 && *out <= SKV_CLI_MAX_BLOCK)
 		return SKV_EXIT_OK;
-	return skv_cli_usage(cli, "--block-bytes: a size, e.g. 64K, up to 4G");
+	return skv_cli_usage(cli, "--block-bytes: " SKV_CLI_BLOCK_BYTES);
 }
 
 int skv_cli_chain_check(const struct skv_cli *cli, const char *key)

@@ -17,7 +17,6 @@
 #define TAKEOVER_MS 30000u
 #define LOOK_MS 50u
 
-enum { OPT_CLEAR = 1 };
 
 struct member {
 	const char *url;
@@ -356,19 +355,14 @@ static int move(const struct skv_cli *cli, const char *partition, const char *ur
 
 int skv_cmd_cluster(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "clear", no_argument, NULL, OPT_CLEAR },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	static const char *const actions[] = { "status", "drain", "undrain", "move", NULL };
 	bool clear = false;
+	const struct skv_cli_option options[] = {
+		{ "clear", SKV_CLI_FLAG, &clear, 0, 0, NULL, NULL }, SKV_CLI_OPTIONS_END
+	};
+	int n, rc = skv_cli_parse(cli, argc, argv, options, NULL);
 	const char *action;
-	int opt, n, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		if (opt == OPT_CLEAR)
-			clear = true;
-		else
-			rc = skv_cli_global_option(cli, opt, optarg);
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	n = argc - optind;

@@ -67,14 +67,14 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 					    .n_specs = g->spec != NULL };
 	struct slabkv_buf bufs[SLABKV_MAX_SPECS] = { 0 };
 	struct slabkv_block block = { .bufs = bufs };
-	const struct slabkv_instance_info *info;
+	const struct slabkv_instance *layout;
 	struct slabkv_error err;
 	int rc = SKV_EXIT_OK;
 
-	if (slabkv_instance_get(kv, g->target.instance, &info, &err) != SLABKV_OK)
+	if (slabkv_instance_get(kv, g->target.instance, &layout, &err) != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
-	for (uint32_t i = 0; i < info->spec->n_specs && rc == SKV_EXIT_OK; i++) {
-		const struct slabkv_spec *s = &info->spec->specs[i];
+	for (uint32_t i = 0; i < layout->n_specs && rc == SKV_EXIT_OK; i++) {
+		const struct slabkv_spec *s = &layout->specs[i];
 
 		if (g->spec && strcmp(s->name, g->spec) != 0)
 			continue;
@@ -85,7 +85,7 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 			rc = skv_cli_usage(cli, "%" PRIu64 " bytes do not fit into memory",
 					   s->size);
 	}
-	slabkv_free(info);
+	slabkv_free(layout);
 	if (rc == SKV_EXIT_OK && slabkv_get(kv, g->target.instance, &key, &o, &block,
 					    sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
 		rc = skv_cli_fail(cli, &err);
@@ -174,20 +174,20 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 /* Checks blocks against the buffers that were put, byte by byte. */
 static int check_layout(const struct skv_cli *cli, struct slabkv *kv, const struct get *g)
 {
-	const struct slabkv_instance_info *info;
+	const struct slabkv_instance *layout;
 	struct slabkv_error err;
 	int rc = SKV_EXIT_OK;
 
-	if (slabkv_instance_get(kv, g->target.instance, &info, &err) != SLABKV_OK)
+	if (slabkv_instance_get(kv, g->target.instance, &layout, &err) != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
-	if (info->spec->n_specs != 1)
+	if (layout->n_specs != 1)
 		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %u specs",
-				   g->target.instance, info->spec->n_specs);
-	else if (info->spec->specs[0].size != g->block_bytes)
+				   g->target.instance, layout->n_specs);
+	else if (layout->specs[0].size != g->block_bytes)
 		rc = skv_cli_usage(cli,
 				   "--block-bytes: blocks of instance %s have %" PRIu64 " bytes",
-				   g->target.instance, info->spec->specs[0].size);
-	slabkv_free(info);
+				   g->target.instance, layout->specs[0].size);
+	slabkv_free(layout);
 	return rc;
 }
 
@@ -234,26 +234,15 @@ static int do_get(struct skv_cli *cli, struct get *g)
 
 static int parse(struct skv_cli *cli, struct get *g, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "spec", required_argument, NULL, 's' },
-		{ "block-bytes", required_argument, NULL, 'b' },
-		{ "length", required_argument, NULL, 'n' },
-		SKV_CLI_TARGET_OPTIONS,
-		SKV_CLI_GLOBAL_OPTIONS,
+	const struct skv_cli_option options[] = {
+		{ "spec", SKV_CLI_TEXT, &g->spec, 0, 0, NULL, NULL },
+		{ "block-bytes", SKV_CLI_SIZE, &g->block_bytes, 1, SKV_CLI_MAX_BLOCK,
+		  SKV_CLI_BLOCK_BYTES, NULL },
+		{ "length", SKV_CLI_SIZE, &g->length, 0, UINT64_MAX, "a size", NULL },
+		SKV_CLI_OPTIONS_END
 	};
-	int opt, rc = SKV_EXIT_OK;
+	int rc = skv_cli_parse(cli, argc, argv, options, &g->target);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == 's')
-			g->spec = optarg;
-		else if (opt == 'b')
-			rc = skv_cli_block_bytes(cli, optarg, &g->block_bytes);
-		else if (opt == 'n' && !skv_args_size(optarg, &g->length))
-			rc = skv_cli_usage(cli, "--length: a size");
-		else if (opt != 'n')
-			rc = skv_cli_target_option(cli, &g->target, opt, optarg);
-	}
 	if (rc == SKV_EXIT_OK && argc - optind > 1)
 		rc = skv_cli_usage(cli, "one FILE");
 	if (rc == SKV_EXIT_OK && optind < argc)

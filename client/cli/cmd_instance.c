@@ -24,23 +24,15 @@ static void print_instance(const json_t *i)
 	       used);
 }
 
-static int list(const struct skv_cli *cli, struct slabkv *kv)
+static void print_instances(const json_t *doc)
 {
 	const json_t *one;
-	json_t *doc;
 	size_t i;
-	int rc = skv_cli_call(cli, kv, "GET", "/v1/instances", NULL, &doc);
 
-	if (rc != SKV_EXIT_OK)
-		return rc;
-	if (cli->json)
-		return skv_cli_print_json(doc);
 	printf("%-32s %-16s %5s %12s %12s %12s\n", "INSTANCE", "GROUP", "SPECS", "BLOCK", "BLOCKS",
 	       "USED");
 	json_array_foreach(json_object_get(doc, "instances"), i, one)
 		print_instance(one);
-	json_decref(doc);
-	return SKV_EXIT_OK;
 }
 
 /* One a line, as they arrive; with --json one document of all. */
@@ -165,7 +157,7 @@ static int remove_old(const struct skv_cli *cli, struct slabkv *kv, const struct
 {
 	json_t *doc, *found;
 	uint64_t blocks;
-	int rc = skv_cli_call(cli, kv, "GET", "/v1/instances", NULL, &doc);
+	int rc = skv_cli_list(cli, kv, "/v1/instances", NULL, 0, &doc);
 
 	if (rc != SKV_EXIT_OK)
 		return rc;
@@ -197,19 +189,9 @@ static int removal_option(struct skv_cli *cli, struct removal *o, int opt)
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 
-static int parse(struct skv_cli *cli, int argc, char **argv)
-{
-	static const struct option options[] = { SKV_CLI_GLOBAL_OPTIONS };
-	int opt, rc = SKV_EXIT_OK;
-
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = skv_cli_global_option(cli, opt, optarg);
-	return rc;
-}
-
-/* `id` NULL: the instances. */
-static int run(const struct skv_cli *cli, const char *id, const struct removal *o)
+/* `id` NULL: the instances, of the page that the n words say. */
+static int run(const struct skv_cli *cli, const char *id, const struct removal *o, char **words,
+	       int n)
 {
 	struct slabkv *kv;
 	int rc = skv_cli_open(cli, NULL, &kv);
@@ -217,7 +199,9 @@ static int run(const struct skv_cli *cli, const char *id, const struct removal *
 	assert(!o || !id);
 	if (rc != SKV_EXIT_OK)
 		return rc;
-	rc = o ? remove_old(cli, kv, o) : id ? keys(cli, kv, id) : list(cli, kv);
+	rc = o	  ? remove_old(cli, kv, o)
+	     : id ? keys(cli, kv, id)
+		  : skv_cli_show_list(cli, kv, "/v1/instances", words, n, print_instances);
 	slabkv_close(kv);
 	return rc;
 }
@@ -234,10 +218,10 @@ static int act(struct skv_cli *cli, int n, char **argv, const struct removal *o)
 				     "--older-than, --group, --with-blocks and --dry-run are rm's");
 	if (rm && !o->has_age)
 		return skv_cli_usage(cli, "rm --older-than AGE, like 30d?");
-	if (n != 1 + wants_keys)
+	if (wants_keys ? n != 2 : rm && n != 1)
 		return skv_cli_usage(cli, wants_keys ? "keys: of which instance?"
 						     : "%s takes no arguments", argv[0]);
-	return run(cli, wants_keys ? argv[1] : NULL, rm ? o : NULL);
+	return run(cli, wants_keys ? argv[1] : NULL, rm ? o : NULL, argv + 1, n - 1);
 }
 
 int skv_cmd_instance(struct skv_cli *cli, int argc, char **argv)
@@ -262,11 +246,11 @@ int skv_cmd_instance(struct skv_cli *cli, int argc, char **argv)
 
 int skv_cmd_ls(struct skv_cli *cli, int argc, char **argv)
 {
-	int rc = parse(cli, argc, argv);
+	int rc = skv_cli_parse(cli, argc, argv, NULL, NULL);
 
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (argc - optind > 1)
 		return skv_cli_usage(cli, "one instance");
-	return run(cli, argc > optind ? argv[optind] : NULL, NULL);
+	return run(cli, argc > optind ? argv[optind] : NULL, NULL, NULL, 0);
 }

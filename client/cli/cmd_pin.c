@@ -211,20 +211,14 @@ static int do_unpin(struct skv_cli *cli, const struct skv_cli_target *t, bool al
 
 int skv_cmd_unpin(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "all", no_argument, NULL, 'a' },
-						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
-	struct skv_cli_target t;
 	bool all = false;
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = { { "all", SKV_CLI_FLAG, &all, 0, 0, NULL, NULL },
+						  SKV_CLI_OPTIONS_END };
+	struct skv_cli_target t;
+	int rc;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == 'a')
-			all = true;
-		else
-			rc = skv_cli_target_option(cli, &t, opt, optarg);
-	}
+	rc = skv_cli_parse(cli, argc, argv, options, &t);
 	if (rc == SKV_EXIT_OK && all && (t.n || optind < argc))
 		rc = skv_cli_usage(cli, "--all, or keys: not both");
 	if (rc == SKV_EXIT_OK && !all)
@@ -283,19 +277,13 @@ static int do_pins(struct skv_cli *cli, const char *instance)
 
 int skv_cmd_pins(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "instance", required_argument, NULL, SKV_OPT_INSTANCE }, SKV_CLI_GLOBAL_OPTIONS
-	};
 	const char *instance = "default";
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = {
+		{ "instance", SKV_CLI_TEXT, &instance, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == SKV_OPT_INSTANCE)
-			instance = optarg;
-		else
-			rc = skv_cli_global_option(cli, opt, optarg);
-	}
 	if (rc == SKV_EXIT_OK && optind < argc)
 		rc = skv_cli_usage(cli, "takes no arguments");
 	return rc == SKV_EXIT_OK ? do_pins(cli, instance) : rc;

@@ -2,9 +2,8 @@
  * cmd_plan.c - slabkv plan: what a model's KV cache of so many tokens takes: bytes of a block,
  * slots, capacity, slab files. Asks no manager. Stateless.
  *
- * Slabs are counted as the manager makes them of a storage of type `file` with default units
- * (allocator/pool.c): a slab is a power of two of 64 MiB of which at most 1 % is no slot, the first
- * and the last of a file also hold its header and trailer.
+ * The manager's allocator counts the slots: of a storage of type `file` with the default unit,
+ * whose first slabs are shorter than the others.
  */
 #include "cli.h"
 #include "kv_layout.h"
@@ -14,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNIT (UINT64_C(64) << 20)
-#define EDGE UINT64_C(4096) /* header, trailer of a file, and what a slot's alignment may cost */
-#define MOST_UNITS (1u << 20)
+#include <skv/pool.h>
+
+#define EDGE UINT64_C(4096) /* header and trailer of a file, and the alignment of whole pages */
+#define FILE_MAX (UINT64_C(1) << 46)
 #define FREE_PERCENT 2u /* of the manager: what eviction keeps free */
 
 struct wish {
@@ -28,34 +28,61 @@ struct plan {
 	struct kv_layout l;
 	uint32_t specs;
 	uint64_t spec_bytes, block_bytes, blocks, slots;
-	uint64_t slab, file_slots, files, capacity;
+	uint64_t unit, first_slab, slab, file_slots, files, capacity;
 };
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-static uint64_t slab_of(uint64_t slot, uint64_t file)
+/* Counts the slots of two files of a storage with this unit: the first, in which the slabs grow to
+ * their full length, and a later one. False: out of memory. */
+static bool count_slots(struct plan *p, uint64_t file, uint64_t *first)
 {
-	uint64_t slab = UNIT;
+	const struct skv_pool_options o = { .unit = p->unit, .header = EDGE, .trailer = EDGE };
+	const uint64_t align = p->spec_bytes % EDGE ? 1 : EDGE;
+	struct skv_pool *pool = skv_pool_create(&o);
+	struct skv_slab_lengths lengths;
+	struct skv_run run;
+	uint32_t id, n;
+	bool counted = pool && skv_pool_class(pool, p->spec_bytes, align, &id) == SKV_OK &&
+		       skv_pool_add_file(pool, 0, file) == SKV_OK;
 
-	assert(slot > 0 && file >= UNIT);
-	while (slab < file && slab - slab / slot * slot > slab / 100)
-		slab *= 2;
-	return slab;
+	*first = 0;
+	if (counted) {
+		lengths = skv_pool_slab_lengths(pool, p->spec_bytes, align, 0);
+		p->first_slab = lengths.first;
+		p->slab = lengths.full;
+		while (skv_pool_slab_bytes(pool, id) < lengths.full &&
+		       skv_pool_alloc(pool, id, 1, &run, &n) == SKV_OK)
+			++*first;
+		*first += skv_pool_available(pool, id);
+		p->file_slots = skv_pool_slots_in_file(pool, id, file);
+		assert(p->first_slab <= p->slab);
+	}
+	skv_pool_destroy(pool);
+	return counted;
 }
 
-/* Slabs that begin at multiples of their length; what is behind the last one is not counted. */
-static uint64_t slots_of_file(uint64_t slot, uint64_t slab, uint64_t file)
+/* Sets unit, slabs, files and capacity. The unit depends on the capacity: tries each. NULL, or why
+ * not. */
+static const char *count_files(struct plan *p, uint64_t file)
 {
-	const uint64_t n = file / slab;
-	uint64_t slots = 0;
+	const uint64_t wanted = p->slots * 100 / (100 - FREE_PERCENT) + 1;
+	uint64_t first;
 
-	assert(slot > 0 && slab > 0);
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t lost = (i == 0 ? EDGE : 0) + ((i + 1) * slab == file ? EDGE : 0);
-
-		slots += lost < slab ? (slab - lost) / slot : 0;
+	assert(p->slots > 0 && p->spec_bytes > 0);
+	for (p->unit = SKV_UNIT_MIN;; p->unit *= 2) {
+		if (!count_slots(p, file, &first))
+			return "out of memory";
+		if (!first || !p->file_slots)
+			return "a slot does not fit into a slab file: raise --file-size, or lower "
+			       "--block-tokens";
+		p->files = 1 + (wanted > first ? (wanted - first + p->file_slots - 1) /
+							 p->file_slots
+					       : 0);
+		p->capacity = p->files * file;
+		if (skv_pool_default_unit(p->capacity) <= p->unit)
+			return NULL;
 	}
-	return slots;
 }
 
 /* NULL, or why not. */
@@ -70,15 +97,7 @@ static const char *compute(const struct wish *w, struct plan *p)
 	p->block_bytes = p->spec_bytes * p->specs;
 	p->blocks = (w->tokens + w->block_tokens - 1) / w->block_tokens;
 	p->slots = p->blocks * p->specs;
-	p->slab = slab_of(p->spec_bytes, w->file);
-	p->file_slots = slots_of_file(p->spec_bytes, p->slab, w->file);
-	if (!p->file_slots)
-		return "a slot does not fit into a slab file: raise --file-size, or lower "
-		       "--block-tokens";
-	p->files = (p->slots * 100 / (100 - FREE_PERCENT) + p->file_slots) / p->file_slots;
-	p->capacity = p->files * w->file;
-	assert(p->files * p->file_slots >= p->slots);
-	return NULL;
+	return count_files(p, w->file);
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -111,7 +130,8 @@ static int print_json(const struct wish *w, const struct plan *p)
 	} numbers[] = { { "token_bytes", kv_layout_token_bytes(l) }, { "tp", w->tp },
 			{ "block_tokens", w->block_tokens }, { "block_bytes", p->block_bytes },
 			{ "tokens", w->tokens }, { "blocks", p->blocks }, { "slots", p->slots },
-			{ "slot_bytes", p->spec_bytes }, { "slab_bytes", p->slab },
+			{ "slot_bytes", p->spec_bytes }, { "unit", p->unit },
+			{ "first_slab_bytes", p->first_slab }, { "slab_bytes", p->slab },
 			{ "file_bytes", w->file }, { "slots_of_file", p->file_slots },
 			{ "files", p->files }, { "capacity", p->capacity } };
 
@@ -143,11 +163,12 @@ static void print_layers(const struct kv_layout *l)
 static int print(const struct wish *w, const struct plan *p)
 {
 	const struct kv_layout *l = &p->l;
-	char block[24], slot[24], slab[24], file[24], capacity[24], *body;
+	char block[24], slot[24], least[24], slab[24], file[24], capacity[24], *body;
 	json_t *specs = spec_list(p);
 
 	skv_args_print_size(p->block_bytes, block);
 	skv_args_print_size(p->spec_bytes, slot);
+	skv_args_print_size(p->first_slab, least);
 	skv_args_print_size(p->slab, slab);
 	skv_args_print_size(w->file, file);
 	skv_args_print_size(p->capacity, capacity);
@@ -165,8 +186,8 @@ static int print(const struct wish *w, const struct plan *p)
 	       p->specs, p->spec_bytes, block);
 	printf("slots       %" PRIu64 " of %s for %" PRIu64 " blocks (%" PRIu64 " tokens)\n",
 	       p->slots, slot, p->blocks, w->tokens);
-	printf("slab files  %" PRIu64 " of %s: slabs of %s, %" PRIu64 " slots a file\n", p->files,
-	       file, slab, p->file_slots);
+	printf("slab files  %" PRIu64 " of %s: slabs of %s to %s, %" PRIu64 " slots a file\n",
+	       p->files, file, least, slab, p->file_slots);
 	printf("capacity    %" PRIu64 " (%s), %u %% of it kept free\n", p->capacity, capacity,
 	       FREE_PERCENT);
 	body = json_dumps(specs, JSON_COMPACT);
@@ -199,48 +220,25 @@ static int plan(const struct skv_cli *cli, const struct wish *w)
 	return cli->json ? print_json(w, &p) : print(w, &p);
 }
 
-static int take_option(struct skv_cli *cli, struct wish *w, int opt)
-{
-	switch (opt) {
-	case 'm': w->model = optarg; return SKV_EXIT_OK;
-	case 'd': w->dtype = optarg; return SKV_EXIT_OK;
-	case 'p':
-		return skv_args_number(optarg, 1, SLABKV_MAX_SPECS, &w->tp)
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--tp: 1..%u, the specs of an instance",
-					       SLABKV_MAX_SPECS);
-	case 't':
-		return skv_args_size(optarg, &w->tokens) && w->tokens && w->tokens <= 1ull << 44
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--tokens: a number, like 1000000 or 64M");
-	case 'b':
-		return skv_args_number(optarg, 1, 65536, &w->block_tokens)
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--block-tokens: 1..65536");
-	case 'f':
-		return skv_args_size(optarg, &w->file) && w->file >= UNIT && w->file % UNIT == 0 &&
-				       w->file / UNIT <= MOST_UNITS
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--file-size: a multiple of 64M");
-	default: return skv_cli_global_option(cli, opt, optarg);
-	}
-}
-
 int skv_cmd_plan(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "model", required_argument, NULL, 'm' },
-						 { "tp", required_argument, NULL, 'p' },
-						 { "tokens", required_argument, NULL, 't' },
-						 { "block-tokens", required_argument, NULL, 'b' },
-						 { "dtype", required_argument, NULL, 'd' },
-						 { "file-size", required_argument, NULL, 'f' },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	struct wish w = { .tp = 1, .block_tokens = 64, .file = UINT64_C(1) << 30 };
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = {
+		{ "model", SKV_CLI_TEXT, &w.model, 0, 0, NULL, NULL },
+		{ "dtype", SKV_CLI_TEXT, &w.dtype, 0, 0, NULL, NULL },
+		{ "tp", SKV_CLI_COUNT, &w.tp, 1, SLABKV_MAX_SPECS,
+		  "1..32, the specs of an instance", NULL },
+		{ "tokens", SKV_CLI_SIZE, &w.tokens, 1, 1ull << 44,
+		  "a number, like 1000000 or 64M", NULL },
+		{ "block-tokens", SKV_CLI_COUNT, &w.block_tokens, 1, 65536, "1..65536", NULL },
+		{ "file-size", SKV_CLI_SIZE, &w.file, SKV_UNIT_MAX, FILE_MAX,
+		  "a multiple of 64M", NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = take_option(cli, &w, opt);
+	if (rc == SKV_EXIT_OK && w.file % SKV_UNIT_MAX != 0)
+		rc = skv_cli_usage(cli, "--file-size: a multiple of 64M");
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (!w.model || !w.tokens || optind < argc)

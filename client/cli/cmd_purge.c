@@ -36,26 +36,16 @@ static int do_purge(struct skv_cli *cli, const struct slabkv_purge *what, const 
 
 int skv_cmd_purge(struct skv_cli *cli, int argc, char **argv)
 {
-	enum { PREFIX = 'p', GROUP = 'g', TENANT = 't' };
-	static const struct option options[] = { { "prefix", required_argument, NULL, PREFIX },
-						 { "group", required_argument, NULL, GROUP },
-						 { "tenant", required_argument, NULL, TENANT },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	struct slabkv_purge what = { .size = sizeof what };
+	const struct skv_cli_option options[] = {
+		{ "prefix", SKV_CLI_TEXT, &what.prefix, 0, 0, NULL, NULL },
+		{ "group", SKV_CLI_TEXT, &what.group, 0, 0, NULL, NULL },
+		{ "tenant", SKV_CLI_TEXT, &what.tenant, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	int n, rc = skv_cli_parse(cli, argc, argv, options, NULL);
 	char text[300];
-	int opt, n, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == PREFIX)
-			what.prefix = optarg;
-		else if (opt == GROUP)
-			what.group = optarg;
-		else if (opt == TENANT)
-			what.tenant = optarg;
-		else
-			rc = skv_cli_global_option(cli, opt, optarg);
-	}
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	what.instances = (const char *const *)argv + optind;

@@ -90,41 +90,30 @@ static int do_lookup(struct skv_cli *cli, const struct skv_cli_target *t,
 
 int skv_cmd_lookup(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "batch", no_argument, NULL, 'b' },
-						 { "window", required_argument, NULL, 'w' },
-						 { "trailing", no_argument, NULL, 't' },
-						 { "lease", required_argument, NULL, 'l' },
-						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
 	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
 					   .mode = SLABKV_PREFIX,
 					    .lease_ms = SLABKV_LEASE_DEFAULT };
+	bool batch = false, trailing = false;
+	const struct skv_cli_option options[] = {
+		{ "batch", SKV_CLI_FLAG, &batch, 0, 0, NULL, NULL },
+		{ "trailing", SKV_CLI_FLAG, &trailing, 0, 0, NULL, NULL },
+		{ "window", SKV_CLI_NUMBER, &o.window, 1, SLABKV_MAX_KEYS,
+		  "a number of keys, 1..16384", NULL },
+		{ "lease", SKV_CLI_NUMBER, &o.lease_ms, 0, 3600000, "milliseconds, 0..3600000",
+		  NULL },
+		SKV_CLI_OPTIONS_END
+	};
 	struct skv_cli_target t;
-	uint64_t n;
-	int opt, rc = SKV_EXIT_OK;
+	int rc;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == 'b')
-			o.mode = SLABKV_BATCH;
-		else if (opt == 't')
-			o.mode = SLABKV_TRAILING;
-		else if (opt == 'w' && skv_args_number(optarg, 1, SLABKV_MAX_KEYS, &n))
-			o.window = (uint32_t)n;
-		else if (opt == 'w')
-			rc = skv_cli_usage(cli, "--window: a number of keys, 1..%u",
-					   SLABKV_MAX_KEYS);
-		else if (opt == 'l' && skv_args_number(optarg, 0, 3600000, &n))
-			o.lease_ms = (uint32_t)n;
-		else if (opt == 'l')
-			rc = skv_cli_usage(cli, "--lease: milliseconds, 0..3600000");
-		else
-			rc = skv_cli_target_option(cli, &t, opt, optarg);
-	}
+	rc = skv_cli_parse(cli, argc, argv, options, &t);
 	if (rc == SKV_EXIT_OK)
 		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
-	if (o.window)
-		o.mode = SLABKV_WINDOW;
+	o.mode = o.window   ? SLABKV_WINDOW
+		 : trailing ? SLABKV_TRAILING
+		 : batch    ? SLABKV_BATCH
+			    : SLABKV_PREFIX;
 	if (rc == SKV_EXIT_OK)
 		rc = do_lookup(cli, &t, &o);
 	skv_cli_target_free(&t);
@@ -196,50 +185,36 @@ int skv_cmd_match(struct skv_cli *cli, int argc, char **argv)
 
 /* ---- delete ---------------------------------------------------------------------------------- */
 
-static int delete_object(struct slabkv *kv, const char *kind, const char *name,
-			 struct slabkv_error *err)
-{
-	if (strcmp(kind, "instance") == 0)
-		return slabkv_instance_delete(kv, name, err);
-	if (strcmp(kind, "group") == 0)
-		return slabkv_group_delete(kv, name, err);
-	assert(strcmp(kind, "storage") == 0); /* no other value gets here */
-	return slabkv_storage_delete(kv, name, err);
-}
+static const char *const kinds[] = { [SLABKV_STORAGE] = "storage", [SLABKV_GROUP] = "group",
+				     [SLABKV_INSTANCE] = "instance" };
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 /* Whether it is there, and what goes with it. SLABKV_E_NOT_FOUND. */
-static int describe(struct slabkv *kv, const char *kind, const char *name, char out[160],
+static int describe(struct slabkv *kv, enum slabkv_object kind, const char *name, char out[160],
 		    struct slabkv_error *err)
 {
-	const struct slabkv_instance_info *i;
-	const struct slabkv_storage_info *s;
-	const struct slabkv_group_info *g;
-	int rc;
+	const char *text = NULL;
+	json_t *doc;
+	int rc = slabkv_object_get(kv, kind, name, &text, err);
 
-	if (strcmp(kind, "instance") == 0) {
-		rc = slabkv_instance_get(kv, name, &i, err);
-		if (rc == SLABKV_OK) {
-			snprintf(out, 160, "instance %.100s with its %" PRIu64 " blocks", name,
-				 i->blocks);
-			slabkv_free(i);
-		}
-	} else if (strcmp(kind, "group") == 0) {
-		rc = slabkv_group_get(kv, name, &g, err);
-		if (rc == SLABKV_OK)
-			slabkv_free(g);
+	if (rc != SLABKV_OK)
+		return rc;
+	doc = json_loads(text, 0, NULL);
+	slabkv_free(text);
+	if (kind == SLABKV_INSTANCE)
+		snprintf(out, 160, "instance %.100s with its %" PRIu64 " blocks", name,
+			 skv_cli_u64(doc, "blocks"));
+	else if (kind == SLABKV_STORAGE)
+		snprintf(out, 160, "storage %.100s with its %" PRIu64 " slab files", name,
+			 skv_cli_u64(doc, "files"));
+	else
 		snprintf(out, 160, "group %.100s", name);
-	} else {
-		rc = slabkv_storage_get(kv, name, &s, err);
-		if (rc == SLABKV_OK) {
-			snprintf(out, 160, "storage %.100s with its %u slab files", name, s->files);
-			slabkv_free(s);
-		}
-	}
+	json_decref(doc);
 	return rc;
 }
 
 /* Checks and lists all of them before the first one is deleted. */
-static int confirm_delete(const struct skv_cli *cli, struct slabkv *kv, const char *kind,
+static int confirm_delete(const struct skv_cli *cli, struct slabkv *kv, enum slabkv_object kind,
 			  const struct skv_cli_target *t)
 {
 	char all[800] = "", one[160];
@@ -255,8 +230,10 @@ static int confirm_delete(const struct skv_cli *cli, struct slabkv *kv, const ch
 	return skv_cli_confirm(cli, "deletes %s", all);
 }
 
-static int do_delete(struct skv_cli *cli, const struct skv_cli_target *t, const char *object)
+/* `object` KINDS: keys. */
+static int do_delete(struct skv_cli *cli, const struct skv_cli_target *t, unsigned object)
 {
+	const bool objects = object < KINDS;
 	struct slabkv_keys keys = skv_args_keys_of(&t->keys);
 	struct slabkv_error err;
 	struct slabkv *kv;
@@ -266,20 +243,20 @@ static int do_delete(struct skv_cli *cli, const struct skv_cli_target *t, const 
 
 	if (rc != SKV_EXIT_OK)
 		return rc;
-	if (object)
+	if (objects)
 		rc = confirm_delete(cli, kv, object, t);
 	if (rc != SKV_EXIT_OK) {
 		slabkv_close(kv);
 		return rc;
 	}
-	for (uint32_t i = 0; object && i < t->n && status == SLABKV_OK; i++)
-		status = delete_object(kv, object, t->texts[i], &err);
-	if (!object)
+	for (uint32_t i = 0; objects && i < t->n && status == SLABKV_OK; i++)
+		status = slabkv_object_delete(kv, object, t->texts[i], &err);
+	if (!objects)
 		status = slabkv_delete(kv, t->instance, &keys, &deleted, &err);
 	slabkv_close(kv);
 	if (status != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
-	if (object)
+	if (objects)
 		return SKV_EXIT_OK;
 	if (cli->json)
 		rc = skv_cli_print_json(json_pack("{sI}", "deleted", (json_int_t)deleted));
@@ -290,27 +267,24 @@ static int do_delete(struct skv_cli *cli, const struct skv_cli_target *t, const 
 
 int skv_cmd_delete(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "object", required_argument, NULL, 'b' },
-						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
+	const char *word = NULL;
+	const struct skv_cli_option options[] = {
+		{ "object", SKV_CLI_TEXT, &word, 0, 0, NULL, NULL }, SKV_CLI_OPTIONS_END
+	};
 	struct skv_cli_target t;
-	const char *object = NULL;
-	int opt, rc = SKV_EXIT_OK;
+	unsigned object;
+	int rc;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == 'b')
-			object = optarg;
-		else
-			rc = skv_cli_target_option(cli, &t, opt, optarg);
-	}
-	if (rc == SKV_EXIT_OK && object && strcmp(object, "instance") != 0 &&
-	    strcmp(object, "group") != 0 && strcmp(object, "storage") != 0)
+	rc = skv_cli_parse(cli, argc, argv, options, &t);
+	for (object = 0; word && object < KINDS && strcmp(kinds[object], word) != 0;)
+		object++;
+	if (rc == SKV_EXIT_OK && word && object == KINDS)
 		rc = skv_cli_usage(cli, "--object: instance, group or storage");
 	if (rc == SKV_EXIT_OK)
 		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
 	if (rc == SKV_EXIT_OK)
-		rc = do_delete(cli, &t, object);
+		rc = do_delete(cli, &t, word ? object : KINDS);
 	skv_cli_target_free(&t);
 	return rc;
 }

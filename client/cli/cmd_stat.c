@@ -131,15 +131,12 @@ static int stat_block(struct skv_cli *cli, struct slabkv *kv, const struct skv_c
 
 int skv_cmd_stat(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
 	struct skv_cli_target t;
 	struct slabkv *kv;
-	int opt, rc = SKV_EXIT_OK;
+	int rc;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = skv_cli_target_option(cli, &t, opt, optarg);
+	rc = skv_cli_parse(cli, argc, argv, NULL, &t);
 	if (rc == SKV_EXIT_OK && (t.n || optind < argc))
 		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
 	if (rc == SKV_EXIT_OK)

@@ -47,33 +47,7 @@ static int get_files(struct storage_command *s, json_t **out)
 {
 	char path[300];
 
-	return call(s, "GET", path_of(s, "/files", path), NULL, out);
-}
-
-/* Puts the storage as it is, with these fields changed; `fields` is taken. */
-static int change(struct storage_command *s, json_t *fields, json_t **out)
-{
-	static const char *const told[] = {
-		"name",           "uuid",           "healthy",           "problem",
-		"files",          "draining_files", "bad_files",         "file_bytes",
-		"assigned_bytes", "used_bytes",     "quarantined_bytes", "free_bytes",
-		"available_bytes", "fs_free_bytes"
-	};
-	char path[300];
-	json_t *spec;
-	int rc = call(s, "GET", path_of(s, "", path), NULL, &spec);
-
-	if (rc != SKV_EXIT_OK) {
-		json_decref(fields);
-		return rc;
-	}
-	for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
-		json_object_del(spec, told[i]);
-	if (json_object_get(fields, "draining"))
-		json_object_del(spec, "move"); /* unless it is asked for now */
-	json_object_update(spec, fields);
-	json_decref(fields);
-	return call(s, "PUT", path_of(s, "", path), spec, out);
+	return skv_cli_list(s->cli, s->kv, path_of(s, "/files", path), NULL, 0, out);
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -96,16 +70,6 @@ static void print_files(const json_t *doc)
 		       skv_cli_text(f, "state"), length, used, held, why,
 		       *waits ? ", waits for " : "", waits);
 	}
-}
-
-static int print_or_json(const struct storage_command *s, json_t *doc,
-			 void (*print)(const json_t *doc))
-{
-	if (s->cli->json)
-		return skv_cli_print_json(doc);
-	print(doc);
-	json_decref(doc);
-	return SKV_EXIT_OK;
 }
 
 static void print_storage(const json_t *s)
@@ -185,20 +149,11 @@ static int wait_for_files(struct storage_command *s)
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 
-static int list(struct storage_command *s)
+static int files(struct storage_command *s, char **words, int n)
 {
-	json_t *doc;
-	int rc = call(s, "GET", "/v1/storages", NULL, &doc);
+	char path[300];
 
-	return rc == SKV_EXIT_OK ? print_or_json(s, doc, print_storages) : rc;
-}
-
-static int files(struct storage_command *s)
-{
-	json_t *doc;
-	int rc = get_files(s, &doc);
-
-	return rc == SKV_EXIT_OK ? print_or_json(s, doc, print_files) : rc;
+	return skv_cli_show_list(s->cli, s->kv, path_of(s, "/files", path), words, n, print_files);
 }
 
 /* Counts the files that the command names, or all, and the bytes of blocks in them. */
@@ -271,14 +226,6 @@ static int confirm_shrink(struct storage_command *s, uint64_t bytes)
 	return rc;
 }
 
-/* Managers of before do not know the field. */
-static json_t *with_move(const struct storage_command *s, json_t *wish)
-{
-	if (s->move)
-		json_object_set_new(wish, "move", json_true());
-	return wish;
-}
-
 /* Files one by one, or, without any, the storage as a whole. */
 static int drain(struct storage_command *s, bool on)
 {
@@ -286,15 +233,16 @@ static int drain(struct storage_command *s, bool on)
 	int rc = on ? confirm_drain(s) : SKV_EXIT_OK;
 
 	if (rc == SKV_EXIT_OK && s->n_files == 0)
-		rc = change(s, with_move(s, json_pack("{s:b}", "draining", on)), NULL);
+		rc = skv_cli_change(s->cli, s->kv, SLABKV_STORAGE, s->name,
+				    json_pack("{s:b, s:b}", "draining", on, "move", s->move), NULL);
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
 		rc = call(s, "PUT", path_of(s, "/files", path),
-			  with_move(s, json_pack("{s:I, s:b}", "file", (json_int_t)s->file[i],
-						 "draining", on)),
+			  json_pack("{s:I, s:b, s:b}", "file", (json_int_t)s->file[i], "draining",
+				    on, "move", s->move),
 			  NULL);
 	if (rc == SKV_EXIT_OK && on && s->wait)
 		rc = wait_for_files(s);
-	return rc == SKV_EXIT_OK ? files(s) : rc;
+	return rc == SKV_EXIT_OK ? files(s, NULL, 0) : rc;
 }
 
 /* A bad file, with its blocks. */
@@ -313,7 +261,7 @@ static int forget(struct storage_command *s)
 			  NULL);
 	if (rc == SKV_EXIT_OK && s->wait)
 		rc = wait_for_files(s);
-	return rc == SKV_EXIT_OK ? files(s) : rc;
+	return rc == SKV_EXIT_OK ? files(s, NULL, 0) : rc;
 }
 
 static int capacity(struct storage_command *s, const char *text)
@@ -326,7 +274,8 @@ static int capacity(struct storage_command *s, const char *text)
 		return skv_cli_usage(s->cli, "'%s' is not a size such as 4096, 64K, 10G", text);
 	rc = confirm_shrink(s, bytes);
 	if (rc == SKV_EXIT_OK)
-		rc = change(s, json_pack("{s:I}", "capacity", (json_int_t)bytes), &doc);
+		rc = skv_cli_change(s->cli, s->kv, SLABKV_STORAGE, s->name,
+				    json_pack("{s:I}", "capacity", (json_int_t)bytes), &doc);
 	if (rc == SKV_EXIT_OK && s->wait) {
 		struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
 
@@ -334,7 +283,7 @@ static int capacity(struct storage_command *s, const char *text)
 		rc = wait_for_files(s);
 	}
 	if (rc == SKV_EXIT_OK)
-		return print_or_json(s, doc, print_storage);
+		return skv_cli_print(s->cli, doc, print_storage);
 	return rc;
 }
 
@@ -366,13 +315,14 @@ static int run(struct storage_command *s, int argc, char **argv)
 	for (size_t i = 0; strcmp(actions[i], what) != 0;)
 		if (!actions[++i])
 			return skv_cli_unknown(s->cli, "action", what, actions);
-	if (strcmp(what, "list") == 0 && argc == 1)
-		return list(s);
+	if (strcmp(what, "list") == 0)
+		return skv_cli_show_list(s->cli, s->kv, "/v1/storages", argv + 1, argc - 1,
+					 print_storages);
 	if (argc < 2)
 		return skv_cli_usage(s->cli, "'%s': the name of a storage is missing", what);
 	s->name = argv[1];
-	if (strcmp(what, "files") == 0 && argc == 2)
-		return files(s);
+	if (strcmp(what, "files") == 0)
+		return files(s, argv + 2, argc - 2);
 	if (strcmp(what, "capacity") == 0 && argc == 3)
 		return capacity(s, argv[2]);
 	if (strcmp(what, "forget") == 0 && argc > 2) {
@@ -389,22 +339,13 @@ static int run(struct storage_command *s, int argc, char **argv)
 
 int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv)
 {
-	enum { OPT_WAIT = 1, OPT_MOVE };
-	static const struct option options[] = { { "wait", no_argument, NULL, OPT_WAIT },
-						 { "move", no_argument, NULL, OPT_MOVE },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	struct storage_command s = { .cli = cli };
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = {
+		{ "wait", SKV_CLI_FLAG, &s.wait, 0, 0, NULL, NULL },
+		{ "move", SKV_CLI_FLAG, &s.move, 0, 0, NULL, NULL }, SKV_CLI_OPTIONS_END
+	};
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == OPT_WAIT)
-			s.wait = true;
-		else if (opt == OPT_MOVE)
-			s.move = true;
-		else
-			rc = skv_cli_global_option(cli, opt, optarg);
-	}
 	if (rc == SKV_EXIT_OK && optind >= argc)
 		rc = skv_cli_usage(cli, "list, files, drain, keep, forget or capacity?");
 	if (rc == SKV_EXIT_OK)

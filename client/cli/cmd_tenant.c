@@ -71,85 +71,24 @@ static void print_tenant(const json_t *t)
 	printf("\n");
 }
 
+static void print_tenants(const json_t *doc)
+{
+	const json_t *t;
+	size_t i;
+
+	json_array_foreach(json_object_get(doc, "tenants"), i, t)
+		print_tenant(t);
+}
+
 static int get(const struct skv_cli *cli, struct slabkv *kv, const char *name)
 {
 	char path[NAME_ROOM];
-	json_t *t;
+	json_t *doc;
 	int rc;
 
 	snprintf(path, sizeof path, "/v1/tenants/%s", name);
-	rc = skv_cli_call(cli, kv, "GET", path, NULL, &t);
-	if (rc != SKV_EXIT_OK)
-		return rc;
-	if (cli->json)
-		return skv_cli_print_json(t);
-	print_tenant(t);
-	json_decref(t);
-	return SKV_EXIT_OK;
-}
-
-static int list(const struct skv_cli *cli, struct slabkv *kv)
-{
-	json_t *doc, *t;
-	size_t i;
-	int rc = skv_cli_call(cli, kv, "GET", "/v1/tenants", NULL, &doc);
-
-	if (rc != SKV_EXIT_OK)
-		return rc;
-	if (cli->json)
-		return skv_cli_print_json(doc);
-	json_array_foreach(json_object_get(doc, "tenants"), i, t)
-		print_tenant(t);
-	json_decref(doc);
-	return SKV_EXIT_OK;
-}
-
-static int get_spec(const struct skv_cli *cli, struct slabkv *kv, const char *name, json_t **out)
-{
-	char path[NAME_ROOM];
-	int rc;
-
-	snprintf(path, sizeof path, "/v1/tenants/%s", name);
-	rc = skv_cli_call(cli, kv, "GET", path, NULL, out);
-	if (rc != SKV_EXIT_OK)
-		return rc;
-	json_object_del(*out, "name");
-	for (size_t i = 0; i < sizeof use / sizeof use[0]; i++)
-		json_object_del(*out, use[i]);
-	return SKV_EXIT_OK;
-}
-
-/* `spec` is taken. */
-static int put_spec(const struct skv_cli *cli, struct slabkv *kv, const char *name, json_t *spec)
-{
-	char path[NAME_ROOM];
-	json_t *now;
-	int rc;
-
-	assert(json_is_object(spec));
-	snprintf(path, sizeof path, "/v1/tenants/%s", name);
-	rc = skv_cli_call(cli, kv, "PUT", path, spec, &now);
-	if (rc == SKV_EXIT_OK && cli->json)
-		return skv_cli_print_json(now);
-	if (rc == SKV_EXIT_OK)
-		json_decref(now);
-	return rc;
-}
-
-static int set(const struct skv_cli *cli, struct slabkv *kv, const char *name, char **words, int n)
-{
-	static const char *const lists[] = { "groups", "storages", "own_groups", "own_storages",
-					     NULL };
-	json_t *spec;
-	int rc = get_spec(cli, kv, name, &spec);
-
-	if (rc != SKV_EXIT_OK)
-		return rc;
-	if (!skv_cli_set_fields(cli, spec, words, n, lists)) {
-		json_decref(spec);
-		return SKV_EXIT_USAGE;
-	}
-	return put_spec(cli, kv, name, spec);
+	rc = skv_cli_call(cli, kv, "GET", path, NULL, &doc);
+	return rc == SKV_EXIT_OK ? skv_cli_print(cli, doc, print_tenant) : rc;
 }
 
 static int forget(const struct skv_cli *cli, struct slabkv *kv, const char *name)
@@ -188,25 +127,38 @@ static void add_name(json_t *spec, const char *field, const char *name)
 
 static int own(const struct skv_cli *cli, struct slabkv *kv, const char *name)
 {
-	json_t *spec;
-	int rc = get_spec(cli, kv, name, &spec);
+	char path[NAME_ROOM];
+	json_t *t, *now;
+	int rc;
 
+	snprintf(path, sizeof path, "/v1/tenants/%s", name);
+	rc = skv_cli_call(cli, kv, "GET", path, NULL, &t);
 	if (rc != SKV_EXIT_OK)
 		return rc;
-	add_name(spec, "own_groups", name);
-	add_name(spec, "own_storages", name);
-	return put_spec(cli, kv, name, spec);
+	add_name(t, "own_groups", name);
+	add_name(t, "own_storages", name);
+	rc = skv_cli_change(cli, kv, SLABKV_TENANT, name,
+			    json_pack("{sO sO}", "own_groups", json_object_get(t, "own_groups"),
+				      "own_storages", json_object_get(t, "own_storages")),
+			    &now);
+	json_decref(t);
+	return rc == SKV_EXIT_OK ? skv_cli_print(cli, now, NULL) : rc;
 }
 
 static int run(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv)
 {
+	static const char *const lists[] = { "groups", "storages", "own_groups", "own_storages",
+					     NULL };
+
 	assert(argc > 0);
-	if (argc == 1 && strcmp(argv[0], "list") == 0)
-		return list(cli, kv);
+	if (strcmp(argv[0], "list") == 0)
+		return skv_cli_show_list(cli, kv, "/v1/tenants", argv + 1, argc - 1,
+					 print_tenants);
 	if (argc == 2 && strcmp(argv[0], "get") == 0)
 		return get(cli, kv, argv[1]);
 	if (argc >= 2 && strcmp(argv[0], "set") == 0)
-		return set(cli, kv, argv[1], argv + 2, argc - 2);
+		return skv_cli_set_words(cli, kv, SLABKV_TENANT, argv[1], argv + 2, argc - 2,
+					 lists);
 	if (argc >= 2 && strcmp(argv[0], "isolate") == 0)
 		return skv_cli_isolate(cli, kv, argv[1], argv + 2, argc - 2, own);
 	if (argc == 2 && strcmp(argv[0], "forget") == 0)

@@ -132,9 +132,9 @@ static int put(const struct skv_cli *cli, struct slabkv *kv, const struct token_
 	return SKV_EXIT_OK;
 }
 
-static int list(const struct skv_cli *cli, struct slabkv *kv, json_t **out)
+static int list(const struct skv_cli *cli, struct slabkv *kv, char **words, int n, json_t **out)
 {
-	int rc = skv_cli_call(cli, kv, "GET", "/v1/tokens", NULL, out);
+	int rc = skv_cli_list(cli, kv, "/v1/tokens", words, n, out);
 	char made[16], ends[16];
 	const json_t *t;
 	size_t i;
@@ -162,7 +162,7 @@ static int rotate(const struct skv_cli *cli, struct slabkv *kv, struct token_opt
 	const json_t *t, *found = NULL;
 	json_t *doc;
 	size_t i;
-	int rc = list(&quiet, kv, &doc);
+	int rc = list(&quiet, kv, NULL, 0, &doc);
 
 	if (rc != SKV_EXIT_OK)
 		return rc;
@@ -233,38 +233,19 @@ static int hash_file(const struct skv_cli *cli, const char *path)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-enum { OPT_ROLE = 2000, OPT_TENANT, OPT_NAME, OPT_EXPIRES, OPT_KEEP };
-
-static int take_option(struct skv_cli *cli, struct token_options *o, int opt, const char *value)
+static bool take_role(const char *text, void *to)
 {
-	switch (opt) {
-	case OPT_ROLE:
-		o->role = value;
-		return strcmp(value, "read") == 0 || strcmp(value, "write") == 0 ||
-				       strcmp(value, "admin") == 0
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--role: read, write or admin");
-	case OPT_TENANT:
-		o->tenant = value;
-		return SKV_EXIT_OK;
-	case OPT_NAME:
-		o->name = value;
-		return SKV_EXIT_OK;
-	case OPT_EXPIRES:
-		return parse_expiry(value, &o->expires_s)
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--expires: like 90d, 12h or 2027-01-31");
-	case OPT_KEEP:
-		return skv_args_duration(value, &o->keep_s)
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--keep: like 24h or 7d");
-	default:
-		return skv_cli_global_option(cli, opt, value);
-	}
+	*(const char **)to = text;
+	return strcmp(text, "read") == 0 || strcmp(text, "write") == 0 ||
+	       strcmp(text, "admin") == 0;
 }
 
-/* `action` asks a manager; `name` is of a token, NULL for a list. */
-static int ask(struct skv_cli *cli, const char *action, struct token_options *o)
+static bool take_expiry(const char *text, void *to) { return parse_expiry(text, to); }
+static bool take_duration(const char *text, void *to) { return skv_args_duration(text, to); }
+
+/* `action` asks a manager; `name` is of a token, NULL for a list: the page that the words say. */
+static int ask(struct skv_cli *cli, const char *action, struct token_options *o, char **words,
+	       int n)
 {
 	struct slabkv *kv;
 	json_t *doc = NULL;
@@ -274,7 +255,7 @@ static int ask(struct skv_cli *cli, const char *action, struct token_options *o)
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (!o->name) {
-		rc = list(cli, kv, &doc);
+		rc = list(cli, kv, words, n, &doc);
 		if (rc == SKV_EXIT_OK && cli->json)
 			rc = skv_cli_print_json(json_incref(doc));
 		json_decref(doc);
@@ -301,7 +282,7 @@ static int run(struct skv_cli *cli, struct token_options *o, int n, char **words
 	for (size_t i = 0; !actions[i] || strcmp(action, actions[i]) != 0; i++)
 		if (!actions[i])
 			return skv_cli_unknown(cli, "action", action, actions);
-	if (n != 1 + one)
+	if (one ? n != 2 : n != 1 && strcmp(action, "list") != 0)
 		return skv_cli_usage(cli, one ? "%s: of which one?" : "%s takes no arguments",
 				     action);
 	if ((strcmp(action, "add") == 0 || strcmp(action, "new") == 0) && !o->role)
@@ -311,24 +292,22 @@ static int run(struct skv_cli *cli, struct token_options *o, int n, char **words
 	if (strcmp(action, "new") == 0)
 		return make_line(cli, o);
 	o->name = one ? words[1] : NULL;
-	return ask(cli, action, o);
+	return ask(cli, action, o, words + 1, n - 1);
 }
 
 int skv_cmd_token(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "role", required_argument, NULL, OPT_ROLE },
-		{ "tenant", required_argument, NULL, OPT_TENANT },
-		{ "name", required_argument, NULL, OPT_NAME },
-		{ "expires", required_argument, NULL, OPT_EXPIRES },
-		{ "keep", required_argument, NULL, OPT_KEEP },
-		SKV_CLI_GLOBAL_OPTIONS
-	};
 	struct token_options o = { .tenant = "default" };
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = {
+		{ "role", SKV_CLI_PARSED, &o.role, 0, 0, "read, write or admin", take_role },
+		{ "tenant", SKV_CLI_TEXT, &o.tenant, 0, 0, NULL, NULL },
+		{ "name", SKV_CLI_TEXT, &o.name, 0, 0, NULL, NULL },
+		{ "expires", SKV_CLI_PARSED, &o.expires_s, 0, 0, "like 90d, 12h or 2027-01-31",
+		  take_expiry },
+		{ "keep", SKV_CLI_PARSED, &o.keep_s, 0, 0, "like 24h or 7d", take_duration },
+		SKV_CLI_OPTIONS_END
+	};
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = take_option(cli, &o, opt, optarg);
 	return rc == SKV_EXIT_OK ? run(cli, &o, argc - optind, argv + optind) : rc;
 }

@@ -189,7 +189,8 @@ static uint64_t fitting(const struct top *t, uint64_t above)
 	return w.ws_row > above + 3 ? w.ws_row - above - 2 : 1;
 }
 
-static void print_instances(const struct top *t, json_t *list, uint64_t above)
+/* `all`: how many there are, of which the manager tells the first ones. */
+static void print_instances(const struct top *t, json_t *list, uint64_t all, uint64_t above)
 {
 	size_t n = json_array_size(list);
 	uint64_t most = fitting(t, above);
@@ -205,8 +206,8 @@ static void print_instances(const struct top *t, json_t *list, uint64_t above)
 	for (size_t i = 0; v && i < n && i < most; i++)
 		print_holder(t, v[i], skv_cli_text(v[i], "id"), skv_cli_text(v[i], "group"),
 			     "share_bytes");
-	if (v && most < n)
-		printf("... and %" PRIu64 " more\n", (uint64_t)n - most);
+	if (v && (most < n || all > n))
+		printf("... and %" PRIu64 " more\n", (all > n ? all : n) - (most < n ? most : n));
 	skv_free(v);
 }
 
@@ -233,7 +234,8 @@ static void print_table(const struct top *t, const json_t *stats)
 	print_heading(t, "GROUP", "SHARES", "ROOM");
 	json_array_foreach(groups, i, o)
 		print_holder(t, o, skv_cli_text(o, "name"), share_word(o), "room_bytes");
-	print_instances(t, json_object_get(stats, "instances"), above);
+	print_instances(t, json_object_get(stats, "instances"),
+			skv_cli_u64(stats, "instance_count"), above);
 	fflush(stdout);
 }
 
@@ -355,44 +357,22 @@ static int take_column(struct top *t, const char *word)
 			     "--sort: name, used, share, leased, pinned, open, evicted or hits");
 }
 
-static int take_option(struct top *t, int opt)
-{
-	uint64_t n;
-
-	switch (opt) {
-	case '1':
-		t->once = true;
-		return SKV_EXIT_OK;
-	case 's':
-		return take_column(t, optarg);
-	case 'n':
-		return skv_args_number(optarg, 1, UINT32_MAX, &t->lines)
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(t->cli, "--lines: 1 or more");
-	case 'i':
-		if (!skv_args_number(optarg, 1, 86400, &n))
-			return skv_cli_usage(t->cli, "--interval: seconds, 1..86400");
-		t->interval = (uint32_t)n;
-		return SKV_EXIT_OK;
-	default:
-		return skv_cli_global_option(t->cli, opt, optarg);
-	}
-}
-
 int skv_cmd_top(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "interval", required_argument, NULL, 'i' },
-						 { "once", no_argument, NULL, '1' },
-						 { "sort", required_argument, NULL, 's' },
-						 { "lines", required_argument, NULL, 'n' },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	struct top t = { .cli = cli, .interval = 2 };
+	const char *column = NULL;
+	const struct skv_cli_option options[] = {
+		{ "interval", SKV_CLI_NUMBER, &t.interval, 1, 86400, "seconds, 1..86400", NULL },
+		{ "once", SKV_CLI_FLAG, &t.once, 0, 0, NULL, NULL },
+		{ "sort", SKV_CLI_TEXT, &column, 0, 0, NULL, NULL },
+		{ "lines", SKV_CLI_COUNT, &t.lines, 1, UINT32_MAX, "1 or more", NULL },
+		SKV_CLI_OPTIONS_END
+	};
 	struct slabkv *kv;
-	int opt, rc = SKV_EXIT_OK;
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = take_option(&t, opt);
+	if (rc == SKV_EXIT_OK && column)
+		rc = take_column(&t, column);
 	if (rc == SKV_EXIT_OK && optind < argc)
 		rc = skv_cli_usage(cli, "takes no arguments");
 	t.terminal = isatty(STDOUT_FILENO) && !t.once && !cli->json;

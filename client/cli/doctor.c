@@ -110,23 +110,21 @@ static void check_node(struct doctor *d, const char *name)
 	slabkv_free(way);
 }
 
-static void check_storage(struct doctor *d, const struct slabkv_storage_info *s)
+static void check_storage(struct doctor *d, const json_t *s)
 {
+	const char *name = skv_cli_text(s, "name"), *type = skv_cli_text(s, "type");
+	const char *problem = skv_cli_text(s, "problem");
 	char room[24];
-	const char *name = s->spec->name, *type = s->spec->type;
 
-	if (strcmp(type, "external") == 0)
-		snprintf(room, sizeof room, "%llu pages", (unsigned long long)s->free_bytes);
-	else
-		skv_args_print_size(s->free_bytes, room);
-	if (!s->healthy)
+	skv_cli_storage_size(s, "free_bytes", room);
+	if (!json_is_true(json_object_get(s, "healthy")))
 		say(d, BAD, "storage",
 		    "look at the manager's log: is its directory mounted, writable, not full?",
-		    "%s: %s", name, s->problem);
-	else if (s->available_bytes < s->spec->capacity)
+		    "%s: %s", name, problem);
+	else if (skv_cli_u64(s, "available_bytes") < skv_cli_u64(s, "capacity"))
 		say(d, WARNING, "storage", "make space in its file system, or lower its capacity",
-		    "%s is healthy, %s free: %s", name, room, s->problem);
-	else if (s->spec->enabled != SLABKV_YES)
+		    "%s is healthy, %s free: %s", name, room, problem);
+	else if (!json_is_true(json_object_get(s, "enabled")))
 		say(d, WARNING, "storage", "enable it to take new blocks", "%s is disabled", name);
 	else
 		say(d, GOOD, "storage", "", "%s is healthy, %s free", name, room);
@@ -136,35 +134,53 @@ static void check_storage(struct doctor *d, const struct slabkv_storage_info *s)
 		check_node(d, name);
 }
 
-static void check_storages(struct doctor *d)
+/* The answer to a GET; NULL after saying why there is none. */
+static json_t *ask(struct doctor *d, const char *check, const char *path)
 {
-	const struct slabkv_storages *all;
-	const struct slabkv_stats *stats;
 	struct slabkv_error err;
+	const char *text = NULL;
+	json_t *doc;
 
-	if (slabkv_stats(d->kv, &stats, &err) != SLABKV_OK) {
-		say(d, BAD, "stats",
+	assert(path[0] == '/');
+	if (slabkv_call(d->kv, "GET", path, NULL, &text, &err) != SLABKV_OK) {
+		say(d, BAD, check,
 		    err.code == SLABKV_E_UNAUTHENTICATED ? "give a token with --token-file"
 							  : "see its log",
 		    "%s", err.message);
-		return;
+		return NULL;
 	}
-	if (strcmp(stats->version, slabkv_version()) == 0)
+	doc = json_loads(text, 0, NULL);
+	slabkv_free(text);
+	if (!doc)
+		say(d, BAD, check, "is it a slabkv manager?", "the answer is no JSON");
+	return doc;
+}
+
+static void check_storages(struct doctor *d)
+{
+	json_t *stats = ask(d, "stats", "/v1/stats"), *doc, *all, *s;
+	const char *version = skv_cli_text(stats, "version");
+	size_t i;
+
+	if (!stats)
+		return;
+	if (strcmp(version, slabkv_version()) == 0)
 		say(d, GOOD, "version", "", "manager and library are %s", slabkv_version());
 	else
 		say(d, WARNING, "version", "use the same release on both sides",
-		    "manager %s, library %s", stats->version, slabkv_version());
-	slabkv_free(stats);
-	if (slabkv_storages(d->kv, &all, &err) != SLABKV_OK) {
-		say(d, BAD, "storage", "see its log", "%s", err.message);
+		    "manager %s, library %s", version, slabkv_version());
+	json_decref(stats);
+	if (skv_cli_list(d->cli, d->kv, "/v1/storages", NULL, 0, &doc) != SKV_EXIT_OK) {
+		say(d, BAD, "storage", "see its log", "storages cannot be listed");
 		return;
 	}
-	if (all->n == 0)
+	all = json_object_get(doc, "storages");
+	if (json_array_size(all) == 0)
 		say(d, BAD, "storage", "register one: PUT /v1/storages/NAME",
 		    "the manager has no storage");
-	for (uint32_t i = 0; i < all->n; i++)
-		check_storage(d, all->v[i]);
-	slabkv_free(all);
+	json_array_foreach(all, i, s)
+		check_storage(d, s);
+	json_decref(doc);
 }
 
 /* A directory that --mount names. */
@@ -244,7 +260,7 @@ static void check_probe(struct doctor *d)
 	else
 		probe_block(d, instance.id);
 	/* Cleans up; with a token that may only write, the empty instance remains. */
-	(void)slabkv_instance_delete(d->kv, instance.id, &err);
+	(void)slabkv_object_delete(d->kv, SLABKV_INSTANCE, instance.id, &err);
 }
 
 /* ---- this machine ---------------------------------------------------------------------------- */
@@ -323,18 +339,15 @@ static int finish(struct doctor *d)
 
 int skv_cmd_doctor(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "no-write", no_argument, NULL, 'n' },
-						 SKV_CLI_GLOBAL_OPTIONS };
-	struct doctor d = { .cli = cli, .write = true };
-	int opt, rc = SKV_EXIT_OK;
+	bool reads_only = false;
+	const struct skv_cli_option options[] = {
+		{ "no-write", SKV_CLI_FLAG, &reads_only, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	struct doctor d = { .cli = cli };
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == 'n')
-			d.write = false;
-		else
-			rc = skv_cli_global_option(cli, opt, optarg);
-	}
+	d.write = !reads_only;
 	if (rc == SKV_EXIT_OK && optind < argc)
 		rc = skv_cli_usage(cli, "takes no arguments");
 	if (rc == SKV_EXIT_OK)

@@ -38,8 +38,9 @@ static bool in(const char *const *names, const char *name)
 	return false;
 }
 
-bool skv_cli_set_fields(const struct skv_cli *cli, json_t *object, char **words, int n,
-			const char *const *lists)
+/* False after a message. */
+static bool set_fields(const struct skv_cli *cli, json_t *object, char **words, int n,
+		       const char *const *lists)
 {
 	assert(json_is_object(object) && n >= 0);
 	for (int i = 0; i < n; i++) {
@@ -57,4 +58,18 @@ bool skv_cli_set_fields(const struct skv_cli *cli, json_t *object, char **words,
 		}
 	}
 	return true;
+}
+
+int skv_cli_set_words(const struct skv_cli *cli, struct slabkv *kv, enum slabkv_object kind,
+		      const char *name, char **words, int n, const char *const *lists)
+{
+	json_t *fields = json_object(), *now;
+	int rc;
+
+	if (!set_fields(cli, fields, words, n, lists)) {
+		json_decref(fields);
+		return SKV_EXIT_USAGE;
+	}
+	rc = skv_cli_change(cli, kv, kind, name, fields, &now);
+	return rc == SKV_EXIT_OK ? skv_cli_print(cli, now, NULL) : rc;
 }

@@ -145,24 +145,3 @@ int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value)
 		return refuse_option(cli);
 	}
 }
-
-int skv_cli_actions(struct skv_cli *cli, int argc, char **argv, const char *usage,
-		    int (*run)(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv))
-{
-	static const struct option options[] = { SKV_CLI_GLOBAL_OPTIONS };
-	struct slabkv *kv;
-	int opt, rc = SKV_EXIT_OK;
-
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = skv_cli_global_option(cli, opt, optarg);
-	if (rc == SKV_EXIT_OK && optind >= argc)
-		rc = skv_cli_usage(cli, "%s", usage);
-	if (rc == SKV_EXIT_OK)
-		rc = skv_cli_open(cli, NULL, &kv);
-	if (rc == SKV_EXIT_OK) {
-		rc = run(cli, kv, argc - optind, argv + optind);
-		slabkv_close(kv);
-	}
-	return rc;
-}

@@ -107,13 +107,29 @@ void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, 
 			cli->command ? cli->command : "", text);
 }
 
+/* The answer of a call that ended with `rc`; it is released. */
+static int take_answer(const struct skv_cli *cli, int rc, const char *answer, json_t **out,
+		       const struct slabkv_error *err)
+{
+	json_error_t e;
+
+	if (rc != SLABKV_OK)
+		return skv_cli_fail(cli, err);
+	if (out)
+		*out = json_loads(answer, 0, &e);
+	slabkv_free(answer);
+	if (!out || *out)
+		return SKV_EXIT_OK;
+	skv_cli_tell(cli, "internal", "the manager's answer is no JSON");
+	return SKV_EXIT_REFUSED;
+}
+
 int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path,
 		 json_t *body, json_t **out)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	struct slabkv_error err;
-	const char *answer;
-	json_error_t e;
+	const char *answer = NULL;
 	int rc;
 
 	if (body && !text) {
@@ -123,15 +139,124 @@ int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *metho
 	rc = slabkv_call(kv, method, path, text, &answer, &err);
 	free(text);
 	json_decref(body);
-	if (rc != SLABKV_OK)
-		return skv_cli_fail(cli, &err);
-	if (out)
-		*out = json_loads(answer, 0, &e);
-	slabkv_free(answer);
-	if (!out || *out)
-		return SKV_EXIT_OK;
-	skv_cli_tell(cli, "internal", "the manager's answer is no JSON");
-	return SKV_EXIT_REFUSED;
+	return take_answer(cli, rc, answer, out, &err);
+}
+
+int skv_cli_object_set(struct slabkv *kv, enum slabkv_object kind, const char *name, json_t *fields,
+		       const char **json, struct slabkv_error *err)
+{
+	char *text = fields ? json_dumps(fields, JSON_COMPACT) : NULL;
+	int rc = SLABKV_E_NOMEM;
+
+	assert(name && kind <= SLABKV_TENANT);
+	memset(err, 0, sizeof *err);
+	err->code = rc;
+	if (text)
+		rc = slabkv_object_set(kv, kind, name, text, json, err);
+	free(text);
+	json_decref(fields);
+	return rc;
+}
+
+int skv_cli_change(const struct skv_cli *cli, struct slabkv *kv, enum slabkv_object kind,
+		   const char *name, json_t *fields, json_t **out)
+{
+	struct slabkv_error err;
+	const char *answer = NULL;
+	int rc = skv_cli_object_set(kv, kind, name, fields, &answer, &err);
+
+	return take_answer(cli, rc, answer, out, &err);
+}
+
+int skv_cli_print(const struct skv_cli *cli, json_t *doc, void (*print)(const json_t *doc))
+{
+	if (cli->json)
+		return skv_cli_print_json(doc);
+	if (print)
+		print(doc);
+	json_decref(doc);
+	return SKV_EXIT_OK;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+#define QUERY_ROOM 1200 /* a path, and a name of which each character is escaped */
+
+static int get_page(const struct skv_cli *cli, struct slabkv *kv, const char *path,
+		    const char *limit, const char *after, json_t **out)
+{
+	char query[QUERY_ROOM];
+	int n = snprintf(query, sizeof query, "%s?%s%s%safter=", path, limit ? "limit=" : "",
+			 limit ? limit : "", limit ? "&" : "");
+
+	assert(path[0] == '/' && n > 0);
+	if (n + 3 * strlen(after) >= sizeof query)
+		return skv_cli_usage(cli, "after=: that is no name");
+	for (; *after; after++)
+		n += snprintf(query + n, sizeof query - (size_t)n, "%%%02X",
+			      (unsigned char)*after);
+	return skv_cli_call(cli, kv, "GET", query, NULL, out);
+}
+
+/* Adds the lists of a page to those of the pages before, and takes it. */
+static json_t *join(json_t *all, json_t *page)
+{
+	const char *name;
+	json_t *list;
+
+	if (!all)
+		return page;
+	json_object_foreach(page, name, list)
+		if (json_is_array(list))
+			json_array_extend(json_object_get(all, name), list);
+	json_decref(page);
+	return all;
+}
+
+int skv_cli_list(const struct skv_cli *cli, struct slabkv *kv, const char *path, char **words,
+		 int n, json_t **out)
+{
+	const char *limit = NULL, *after = "";
+	char next[QUERY_ROOM] = "";
+	json_t *page;
+	int rc = SKV_EXIT_OK;
+
+	*out = NULL;
+	for (int i = 0; i < n; i++) {
+		if (strncmp(words[i], "limit=", 6) == 0)
+			limit = words[i] + 6;
+		else if (strncmp(words[i], "after=", 6) == 0)
+			after = words[i] + 6;
+		else
+			return skv_cli_usage(cli, "list takes limit=N and after=NAME, not '%s'",
+					     words[i]);
+	}
+	do {
+		rc = get_page(cli, kv, path, limit, after, &page);
+		if (rc != SKV_EXIT_OK)
+			break;
+		snprintf(next, sizeof next, "%s", skv_cli_text(page, "next"));
+		after = next;
+		if (!limit)
+			json_object_del(page, "next");
+		*out = join(*out, page);
+	} while (!limit && *next);
+	if (rc == SKV_EXIT_OK)
+		return rc;
+	json_decref(*out);
+	*out = NULL;
+	return rc;
+}
+
+int skv_cli_show_list(const struct skv_cli *cli, struct slabkv *kv, const char *path, char **words,
+		      int n, void (*print)(const json_t *doc))
+{
+	json_t *doc;
+	int rc = skv_cli_list(cli, kv, path, words, n, &doc);
+
+	if (rc == SKV_EXIT_OK && *skv_cli_text(doc, "next") && !cli->json)
+		fprintf(stderr, "more follow: after=%s\n", skv_cli_text(doc, "next"));
+	return rc == SKV_EXIT_OK ? skv_cli_print(cli, doc, print) : rc;
 }
 
 int skv_cli_fail(const struct skv_cli *cli, const struct slabkv_error *err)
@@ -235,50 +360,56 @@ static int same_specs(const struct slabkv_instance *want, const struct slabkv_in
 /* On standard error: output may be a block's bytes. Nothing where it costs nothing. */
 static void tell_placements(struct slabkv *kv, const char *id)
 {
-	const struct slabkv_instance_info *info;
-	struct slabkv_error ignored;
+	const char *text = NULL;
+	json_t *instance, *p;
+	size_t i;
 
-	if (slabkv_instance_get(kv, id, &info, &ignored) != SLABKV_OK)
+	if (slabkv_object_get(kv, SLABKV_INSTANCE, id, &text, NULL) != SLABKV_OK)
 		return;
-	for (uint32_t i = 0; i < info->n_placements; i++) {
-		const struct slabkv_placement *p = SLABKV_AT(
-			struct slabkv_placement, info->placements, info->placement_size, i);
-
-		if (p->wasted_bytes || p->copied_bytes)
+	instance = json_loads(text, 0, NULL);
+	if (*skv_cli_text(instance, "warning"))
+		fprintf(stderr, "instance %s: %s\n", id, skv_cli_text(instance, "warning"));
+	json_array_foreach(json_object_get(instance, "placements"), i, p)
+		if (skv_cli_u64(p, "wasted_bytes") || skv_cli_u64(p, "copied_bytes"))
 			fprintf(stderr,
 				"instance %s: spec %s on storage %s is %s: slots of %" PRIu64
 				" bytes, %" PRIu64 " of them wasted, %" PRIu64
 				" more copied by each write\n",
-				id, p->spec, p->storage, p->fit, p->slot_bytes, p->wasted_bytes,
-				p->copied_bytes);
-	}
-	slabkv_free(info);
+				id, skv_cli_text(p, "spec"), skv_cli_text(p, "storage"),
+				skv_cli_text(p, "fit"), skv_cli_u64(p, "slot_bytes"),
+				skv_cli_u64(p, "wasted_bytes"), skv_cli_u64(p, "copied_bytes"));
+	json_decref(instance);
+	slabkv_free(text);
+}
+
+/* A group that is there stays as it is. */
+static int make_group(struct slabkv *kv, const char *name, const char *storage,
+		      struct slabkv_error *err)
+{
+	int rc = slabkv_object_get(kv, SLABKV_GROUP, name, NULL, err);
+
+	if (rc != SLABKV_E_NOT_FOUND)
+		return rc;
+	return skv_cli_object_set(kv, SLABKV_GROUP, name, json_pack("{s:[s]}", "storages", storage),
+				  NULL, err);
 }
 
 int skv_cli_make_instance(struct slabkv *kv, const struct slabkv_instance *i, const char *storage,
 			  struct slabkv_error *err)
 {
-	const struct slabkv_instance_info *have;
-	const struct slabkv_group_info *group;
-	const struct slabkv_group fresh = { .size = sizeof(struct slabkv_group), .name = i->group,
-					     .storages = &storage,
-					     .n_storages = 1 };
+	const struct slabkv_instance *have;
 	int rc = slabkv_instance_get(kv, i->id, &have, err);
 
 	assert(i->n_specs >= 1 && i->n_specs <= SLABKV_MAX_SPECS &&
 	       i->spec_size == sizeof *i->specs);
 	if (rc == SLABKV_OK) {
-		rc = same_specs(i, have->spec, err);
+		rc = same_specs(i, have, err);
 		slabkv_free(have);
 		return rc;
 	}
 	if (rc != SLABKV_E_NOT_FOUND)
 		return rc;
-	rc = slabkv_group_get(kv, i->group, &group, err);
-	if (rc == SLABKV_OK)
-		slabkv_free(group);
-	else if (rc == SLABKV_E_NOT_FOUND)
-		rc = slabkv_group_put(kv, &fresh, err);
+	rc = make_group(kv, i->group, storage, err);
 	if (rc == SLABKV_OK)
 		rc = slabkv_instance_put(kv, i, err);
 	if (rc == SLABKV_OK)

@@ -184,77 +184,35 @@ static int open_and_replay(struct skv_replay *r)
 	return rc;
 }
 
-static int set_option(struct skv_replay *r, int opt, const char *value)
-{
-	uint64_t v = 0;
-	bool ok = true;
-
-	switch (opt) {
-	case 'b':
-		ok = skv_args_size(value, &r->block_bytes) && r->block_bytes >= 1 &&
-		     r->block_bytes <= 1ull << 32;
-		return ok ? 0 : skv_cli_usage(r->cli, "--block-bytes: a size, at most 4G");
-	case 's':
-		ok = skv_args_number(value, 1, SLABKV_MAX_SPECS, &v);
-		r->n_specs = (uint32_t)v;
-		return ok ? 0 : skv_cli_usage(r->cli, "--spec-count: 1..%u", SLABKV_MAX_SPECS);
-	case 'c':
-		ok = skv_args_number(value, 1, 1024, &v);
-		r->n_clients = (uint32_t)v;
-		return ok ? 0 : skv_cli_usage(r->cli, "--clients: 1..1024");
-	case 'n':
-		ok = skv_args_number(value, 1, UINT32_MAX, &r->requests);
-		return ok ? 0 : skv_cli_usage(r->cli, "--requests: a number");
-	case 'x':
-		ok = skv_args_factor(value, &r->speed);
-		return ok ? 0 : skv_cli_usage(r->cli, "--speed: a factor above 0, e.g. 10");
-	case 'l':
-		ok = skv_args_number(value, 0, 600000, &v);
-		r->lease_ms = (uint32_t)v;
-		return ok ? 0 : skv_cli_usage(r->cli, "--lease: milliseconds, 0..600000");
-	case 't':
-		r->hits_path = value;
-		return 0;
-	case SKV_OPT_INSTANCE:
-		r->instance = value;
-		return 0;
-	case 'g':
-		r->group = value;
-		return 0;
-	case 'r':
-		r->storage = value;
-		return 0;
-	default:
-		return skv_cli_global_option(r->cli, opt, value);
-	}
-}
+static bool parse_factor(const char *text, void *to) { return skv_args_factor(text, to); }
 
 int skv_cmd_replay(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "block-bytes", required_argument, NULL, 'b' },
-		{ "spec-count", required_argument, NULL, 's' },
-		{ "clients", required_argument, NULL, 'c' },
-		{ "requests", required_argument, NULL, 'n' },
-		{ "speed", required_argument, NULL, 'x' },
-		{ "lease", required_argument, NULL, 'l' },
-		{ "hits", required_argument, NULL, 't' },
-		{ "instance", required_argument, NULL, SKV_OPT_INSTANCE },
-		{ "group", required_argument, NULL, 'g' },
-		{ "storage", required_argument, NULL, 'r' },
-		SKV_CLI_GLOBAL_OPTIONS,
-	};
 	static struct skv_replay r; /* histograms are large for a stack */
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = {
+		{ "block-bytes", SKV_CLI_SIZE, &r.block_bytes, 1, 1ull << 32, "a size, at most 4G",
+		  NULL },
+		{ "spec-count", SKV_CLI_NUMBER, &r.n_specs, 1, SLABKV_MAX_SPECS, "1..32", NULL },
+		{ "clients", SKV_CLI_NUMBER, &r.n_clients, 1, 1024, "1..1024", NULL },
+		{ "requests", SKV_CLI_COUNT, &r.requests, 1, UINT32_MAX, "a number", NULL },
+		{ "speed", SKV_CLI_PARSED, &r.speed, 0, 0, "a factor above 0, e.g. 10",
+		  parse_factor },
+		{ "lease", SKV_CLI_NUMBER, &r.lease_ms, 0, 600000, "milliseconds, 0..600000",
+		  NULL },
+		{ "hits", SKV_CLI_TEXT, &r.hits_path, 0, 0, NULL, NULL },
+		{ "instance", SKV_CLI_TEXT, &r.instance, 0, 0, NULL, NULL },
+		{ "group", SKV_CLI_TEXT, &r.group, 0, 0, NULL, NULL },
+		{ "storage", SKV_CLI_TEXT, &r.storage, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	int rc;
 
 	r = (struct skv_replay){ .cli = cli, .group = "default", .storage = "default",
 				 .block_bytes = 65536, .n_specs = 1, .n_clients = 4,
 				 .lease_ms = SLABKV_LEASE_DEFAULT };
 	skv_mutex_init(&r.lock);
 	skv_cond_init(&r.ended);
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = set_option(&r, opt, optarg);
+	rc = skv_cli_parse(cli, argc, argv, options, NULL);
 	if (rc == SKV_EXIT_OK && argc - optind != 1)
 		rc = skv_cli_usage(cli,
 				   "name one trace, or - for stdin (slabkv gen-trace makes one)");

@@ -155,7 +155,7 @@ static int check_group(const struct isolation *i)
 	json_t *doc, *g, *storages;
 	bool other = false;
 	size_t at;
-	int rc = skv_cli_call(i->cli, i->kv, "GET", "/v1/groups", NULL, &doc);
+	int rc = skv_cli_list(i->cli, i->kv, "/v1/groups", NULL, 0, &doc);
 
 	if (rc != SKV_EXIT_OK)
 		return rc;

@@ -10,8 +10,8 @@
  *
  * A hit from slabkv_get means that the buffers hold exactly the bytes that were put. A flipped
  * byte, a short file, a wrong mount or an expired lease all read as a miss. Calls wait for the
- * manager no longer than the caller's timeout; reads and writes take as long as the file system
- * does.
+ * manager no longer than the caller's timeout; put and get as a whole take no longer than
+ * io_timeout_ms.
  *
  * Threads: any number of threads may use one `struct slabkv *` at the same time. Calls are
  * synchronous and each uses its own connection; slabkv_async_open makes a queue for operations that
@@ -254,6 +254,27 @@ struct slabkv_options {
 	 * can be put again: at once if the token may delete there, else after a mover's check. One
 	 * call of a second at most for each get that meets any. Default true. */
 	bool report;
+	/* Limit of a whole slabkv_put, slabkv_get or slabkv_batch, from call to return: calls to
+	 * the manager, opening files, moving bytes. 0: none. Default 60000. A put with a longer
+	 * deadline_ms has that. What did not move in time: blocks are SLABKV_ERROR or
+	 * SLABKV_FAILED, `why` SLABKV_E_TIMEOUT, and *err names the storage and the file.
+	 *
+	 * When the file system does not answer (a lost node of 3FS), the kernel keeps the buffers
+	 * of its requests. So:
+	 *	- on file systems of the network (3FS and others by FUSE, NFS, SMB, 9p) a thread of
+	 *	  the library moves the bytes, in memory of its own, and the caller's are copied.
+	 *	  The call returns in time, and nothing touches its buffers afterwards. The thread
+	 *	  is left behind until there is an answer; so are its memory, its open file and,
+	 *	  after slabkv_close, the handle. A process cannot end before (Linux waits for such
+	 *	  threads).
+	 *	- "usrbio" gives up its requests itself, and the memory that it keeps is its own.
+	 *	  Those that move straight between a file and registered memory of the caller are
+	 *	  waited for, as are opening and syncing there.
+	 *	- on local file systems a request is waited for, and none follows after the limit.
+	 * A put whose storage fails, or does not answer in half of the time, goes to another
+	 * storage of the group. A write that was left behind ends its session without `quiesced`:
+	 * its slot rests for the grace period. */
+	uint32_t io_timeout_ms;
 };
 
 /* Fills *o, of `size` bytes, with the defaults. */
@@ -321,113 +342,33 @@ SLABKV_API void slabkv_free(const void *result);
 
 /* ---- objects that are registered once -------------------------------------------------------- */
 
-/* A put changes the members it names and leaves the rest, including what other APIs have set. A
- * member that is 0 or NULL is not named: an existing object keeps its value, a new one gets the
- * manager's default. To set a number to 0 use SLABKV_NONE; to empty a text use ""; to empty a list
- * use a non-NULL pointer and no elements. */
+/* A kind of objects of the manager. One is a JSON object with the fields of the schema StorageView,
+ * GroupView, InstanceView or TenantView (GET /v1/openapi.json, docs/PROTOCOL.md). */
+enum slabkv_object { SLABKV_STORAGE, SLABKV_GROUP, SLABKV_INSTANCE, SLABKV_TENANT };
+
+/* Registers an object or changes it: reads what exists, sets the `fields` and puts the result.
+ * `fields` is a JSON object with fields of the schema StorageSpec, GroupSpec, InstanceSpec or
+ * TenantSpec, like {"capacity": "10G"}: a field that it does not name keeps its value, or has its
+ * default in a new object. Of two concurrent changes of one object one may overwrite the other.
+ * Setting what is set is SLABKV_OK. *json (may be NULL): the object as it is then; release it with
+ * slabkv_free. SLABKV_E_CONFLICT: err.field names a field that may not change. Retried; safe to
+ * repeat. */
+SLABKV_API int slabkv_object_set(struct slabkv *kv, enum slabkv_object kind, const char *name,
+				 const char *fields, const char **json, struct slabkv_error *err);
+
+/* Reads one, or (`name` NULL) the first page of all, as {"storages": [...]}, "groups", "instances"
+ * or "tenants"; if more follow it has "next" (slabkv_call: ?after=). SLABKV_E_NOT_FOUND. Release
+ * *json (may be NULL) with slabkv_free. */
+SLABKV_API int slabkv_object_get(struct slabkv *kv, enum slabkv_object kind, const char *name,
+				 const char **json, struct slabkv_error *err);
+
+/* Removes one. Removing an instance deletes all its blocks; a storage or group in use is
+ * SLABKV_E_IN_USE. One that does not exist is SLABKV_OK, so that a repeated call is harmless. */
+SLABKV_API int slabkv_object_delete(struct slabkv *kv, enum slabkv_object kind, const char *name,
+				    struct slabkv_error *err);
+
+/* In slabkv_instance: sets a number to 0, which means that it is not named. */
 #define SLABKV_NONE UINT64_MAX
-
-/* For puts; results are always YES or NO. */
-enum slabkv_switch { SLABKV_KEEP = 0, SLABKV_YES = 1, SLABKV_NO = 2 };
-
-/* A place for blocks. Fixed at creation, except `capacity`, `enabled`, `draining`, the watermarks,
- * `fs_master`, `client_root` and `client_mount`. */
-struct slabkv_storage {
-	size_t size;
-	const char *name;   /* required */
-	const char *type;   /* "file" (slab files below root; the default), "hf3fs" (the same on a
-			       3FS mount), "memory" (slabs of a memory node, at fs_master), "null"
-			       (addresses without bytes) */
-	const char *root;   /* absolute directory on the manager's machine; "" for "null" */
-	uint64_t capacity;  /* limit of all slab files, bytes; a multiple of `unit`. Required for a
-			     * new one */
-	uint64_t file_size; /* bytes of one slab file */
-	uint64_t unit;      /* slab unit in bytes, power of two (default 64 MiB) */
-	enum slabkv_switch enabled;  /* NO: takes no new blocks (default YES) */
-	enum slabkv_switch draining; /* YES: takes no new blocks, evicts those it has, removes its
-				      * files (default NO) */
-	/* Watermarks: background eviction starts when blocks use more than `high` percent of the
-	 * capacity and stops at `low`. high 100: off. */
-	uint64_t high_percent;
-	uint64_t low_percent;
-	const char *client_root;  /* `root` as clients see it, for APIs that return whole paths */
-	const char *client_mount; /* the clients' mount point */
-	/* For type "hf3fs": */
-	uint64_t chunk_size;          /* bytes; must match the directory's. Not named: read from the
-				       * directory */
-	enum slabkv_switch any_mount; /* YES: a mount that is not 3FS is accepted */
-	const char *const *fs_master; /* "http://host:port/DIR" of fs-masters that manage the files
-				       * for the manager */
-	uint32_t n_fs_master;
-};
-
-/* State of a storage, as the manager sees it. */
-struct slabkv_storage_info {
-	const struct slabkv_storage *spec; /* all members set */
-	char uuid[37];
-	bool healthy;
-	const char *problem; /* a sentence with the remedy, also of a healthy one; "": none */
-	uint32_t files;
-	uint32_t draining_files;    /* of `files` */
-	uint32_t bad_files;         /* of `files`: lost or damaged */
-	uint64_t file_bytes;        /* slab files created so far */
-	uint64_t assigned_bytes;    /* assigned to slabs */
-	uint64_t used_bytes;        /* slots of live blocks and open sessions */
-	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
-	uint64_t free_bytes;        /* available_bytes - assigned_bytes; of a draining one 0 */
-	uint64_t available_bytes;   /* that slab files can have: the capacity, or less if the file
-				     * system has no more */
-};
-
-/* How the capacity of a group is divided among its instances (docs/EVICTION.md). */
-enum slabkv_share {
-	SLABKV_SHARE_KEEP,         /* puts only: not named */
-	SLABKV_SHARE_GROUP,        /* not divided (default) */
-	SLABKV_SHARE_PROPORTIONAL, /* by weight; unused shares may be borrowed */
-	SLABKV_SHARE_FIXED,        /* by weight, as a hard limit */
-};
-
-/* Quota and placement for a set of instances. Everything but the name may change. */
-struct slabkv_group {
-	size_t size;
-	const char *name;            /* required */
-	uint64_t capacity;           /* limit for blocks, bytes; NONE (default): only the storages'
-				      * limits */
-	const char *const *storages; /* names, preferred first; a new group needs at least one */
-	uint32_t n_storages;
-	const char *policy; /* eviction policy, by name; "" = the manager's default */
-	uint64_t ttl_ms;    /* only for policy "ttl", which requires it: blocks written longer ago
-			     * are evicted */
-	uint64_t max_idle_ms;   /* blocks not looked up for this long are evicted; NONE (default):
-				 * never */
-	uint64_t max_blocks;    /* NONE (default): no limit */
-	uint64_t max_instances; /* NONE (default): no limit */
-	uint64_t high_percent;  /* watermarks as a storage's, of the group's capacity */
-	uint64_t low_percent;
-	uint64_t pin_percent; /* percent of the capacity that hard pins may hold, 0..100 (default
-			       * 50) */
-	enum slabkv_share share;
-	const char *tier_of; /* the group whose fast tier this one is, with copies of its blocks;
-			      * fixed at creation ("" = none, the default) */
-	enum slabkv_switch write_through; /* of a fast tier. YES: puts write copies, too */
-	uint64_t promote_after; /* of a fast tier: `slabkv mover` copies blocks that were used so
-				 * often, 1..15; NONE (default): it does not */
-	enum slabkv_switch replicate; /* of a fast tier. YES: it copies every block, and gives
-				       * blocks whose storage goes another place */
-};
-
-struct slabkv_group_info {
-	const struct slabkv_group *spec; /* all members set */
-	uint64_t used_bytes;
-	uint64_t blocks;
-	uint64_t room_bytes; /* what it may use: the smaller of its and its storages' capacity */
-	uint64_t pinned_bytes;
-	uint64_t soft_pinned_bytes;
-	uint64_t leased_bytes; /* estimate */
-	uint64_t open_bytes;   /* in open sessions */
-	uint64_t evicted_blocks;
-	uint64_t hits; /* keys found by lookups */
-};
 
 /* One part of a block, e.g. one tensor-parallel rank's. */
 struct slabkv_spec {
@@ -451,115 +392,14 @@ struct slabkv_instance {
 	uint64_t capacity;                /* its share in bytes; NONE (default): by weight */
 };
 
-/* How a spec's slots are laid out on the chunks of a storage of type "hf3fs". Writing part of a 3FS
- * chunk reads and rewrites all of it. */
-struct slabkv_placement {
-	const char *storage;
-	const char *spec;
-	const char *fit; /* "whole" chunks; "rounded" up to chunks; packed in "segments"; "copied":
-			  * not chunk-aligned */
-	uint64_t slot_bytes;   /* distance between slots */
-	uint64_t wasted_bytes; /* unused bytes in each slot */
-	uint64_t copied_bytes; /* rewritten for each slot written, on average */
-};
-
-struct slabkv_instance_info {
-	const struct slabkv_instance *spec; /* all members set */
-	uint64_t blocks;
-	uint64_t used_bytes;
-	uint64_t open_sessions;
-	uint64_t open_bytes;   /* in open sessions */
-	uint64_t leased_bytes; /* estimate */
-	const struct slabkv_placement *placements; /* each spec on each storage of its group that
-						    * has chunks */
-	uint32_t n_placements;
-	size_t placement_size; /* distance between elements */
-	uint64_t share_bytes;  /* its share; 0 if the group does not divide its capacity */
-	uint64_t pinned_bytes;
-	uint64_t soft_pinned_bytes;
-	uint64_t evicted_blocks;
-	uint64_t hits;
-};
-
-/* Registers or updates: reads what exists, changes the members named and puts the result. Of two
- * concurrent puts to one object one may overwrite the other's change. An identical put is
- * SLABKV_OK. SLABKV_E_CONFLICT: err.field names a member that may not change. Retried; safe to
- * repeat. */
-SLABKV_API int slabkv_storage_put(struct slabkv *kv, const struct slabkv_storage *s,
-				    struct slabkv_error *err);
-SLABKV_API int slabkv_group_put(struct slabkv *kv, const struct slabkv_group *g,
-				  struct slabkv_error *err);
+/* Registers an instance or changes it, as slabkv_object_set. A member that is 0 or NULL is not
+ * named; "" empties a text. */
 SLABKV_API int slabkv_instance_put(struct slabkv *kv, const struct slabkv_instance *i,
-				     struct slabkv_error *err);
+				   struct slabkv_error *err);
 
-/* Reads one back. SLABKV_E_NOT_FOUND. Release *out with slabkv_free. */
-SLABKV_API int slabkv_storage_get(struct slabkv *kv, const char *name,
-				    const struct slabkv_storage_info **out,
-				    struct slabkv_error *err);
-SLABKV_API int slabkv_group_get(struct slabkv *kv, const char *name,
-				  const struct slabkv_group_info **out, struct slabkv_error *err);
+/* Reads one back, all members set. SLABKV_E_NOT_FOUND. Release *out with slabkv_free. */
 SLABKV_API int slabkv_instance_get(struct slabkv *kv, const char *id,
-				     const struct slabkv_instance_info **out,
-				     struct slabkv_error *err);
-
-struct slabkv_storages {
-	uint32_t n;
-	const struct slabkv_storage_info *const *v;
-};
-struct slabkv_groups {
-	uint32_t n;
-	const struct slabkv_group_info *const *v;
-};
-struct slabkv_instances {
-	uint32_t n;
-	const struct slabkv_instance_info *const *v;
-};
-/* All of them. Release *out with slabkv_free. */
-SLABKV_API int slabkv_storages(struct slabkv *kv, const struct slabkv_storages **out,
-			       struct slabkv_error *err);
-SLABKV_API int slabkv_groups(struct slabkv *kv, const struct slabkv_groups **out,
-			     struct slabkv_error *err);
-SLABKV_API int slabkv_instances(struct slabkv *kv, const struct slabkv_instances **out,
-				struct slabkv_error *err);
-
-/* Removes one. Removing an instance deletes all its blocks; a storage or group in use is
- * SLABKV_E_IN_USE. One that does not exist is SLABKV_OK, so that a repeated call is harmless. */
-SLABKV_API int slabkv_storage_delete(struct slabkv *kv, const char *name,
-				       struct slabkv_error *err);
-SLABKV_API int slabkv_group_delete(struct slabkv *kv, const char *name,
-				     struct slabkv_error *err);
-SLABKV_API int slabkv_instance_delete(struct slabkv *kv, const char *id,
-					struct slabkv_error *err);
-
-/* A slab file of a storage. */
-struct slabkv_slab_file {
-	uint32_t file; /* its number, never reused */
-	uint64_t length;
-	const char *state; /* "used", "draining", "removing" (empty by now), "bad" (its blocks are
-			    * misses) */
-	const char *why;   /* why it drains or is bad: one word, or "" */
-	const char *waits_for;      /* what the drain waits for; "" = nothing */
-	uint64_t assigned_bytes;    /* assigned to slabs */
-	uint64_t used_bytes;        /* slots of live blocks and open sessions */
-	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
-};
-struct slabkv_slab_files {
-	uint32_t n;
-	const struct slabkv_slab_file *v;
-	size_t v_size; /* distance between elements */
-};
-/* All slab files of a storage. SLABKV_E_NOT_FOUND. Release *out with slabkv_free. */
-SLABKV_API int slabkv_storage_files(struct slabkv *kv, const char *storage,
-				    const struct slabkv_slab_files **out, struct slabkv_error *err);
-
-enum slabkv_file_wish {
-	SLABKV_FILE_KEEP,   /* cancel a drain that was asked for */
-	SLABKV_FILE_DRAIN,  /* place nothing new there, evict its blocks, remove it */
-	SLABKV_FILE_FORGET, /* a bad file: give it up with its blocks */
-};
-/* Keeps, drains or forgets slab file number `file`. SLABKV_E_NOT_FOUND. Retried; safe to repeat. */
-SLABKV_API int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t file,
-				       enum slabkv_file_wish wish, struct slabkv_error *err);
+				   const struct slabkv_instance **out, struct slabkv_error *err);
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -1226,58 +1066,9 @@ SLABKV_API int slabkv_memory_unregister(struct slabkv *kv, void *base);
 
 /* ---- the manager and the mounts -------------------------------------------------------------- */
 
-/* Counters of the manager. Those of storages, groups and instances are in slabkv_storages and so
- * on. */
-struct slabkv_stats {
-	const char *version; /* of the manager */
-	const char *owner;   /* id of the manager that owns the partition */
-	const char *state;   /* "ready", "standby", "recovering", "stopped" */
-	uint64_t uptime_ms;
-	uint64_t blocks;
-	uint64_t sessions;      /* open */
-	uint64_t journal_bytes; /* since the last checkpoint */
-	uint64_t journal_limit;
-	uint64_t evicted_blocks;
-	uint64_t expired_sessions;
-};
-/* Release *out with slabkv_free. */
-SLABKV_API int slabkv_stats(struct slabkv *kv, const struct slabkv_stats **out,
-			    struct slabkv_error *err);
-
-/* One part of a block, for display. */
-struct slabkv_part_info {
-	const char *spec;
-	const char *state; /* "absent", "writing", "committed", "deleting" */
-	/* Where it is stored; length 0: nowhere. */
-	const char *storage;
-	const char *path; /* the slab file, relative to the storage's root */
-	uint64_t offset;
-	uint64_t length;
-	uint64_t generation;
-	bool has_checksum;
-	uint64_t checksum;
-};
-/* What the manager knows about one block. */
-struct slabkv_block_info {
-	struct slabkv_key key; /* in the manager's own form */
-	bool has_parent;
-	struct slabkv_key parent;
-	uint32_t children;
-	uint64_t created_ms; /* wall time, since 1970 */
-	uint64_t idle_ms;    /* since the last lookup, or the commit */
-	uint64_t lease_ms;   /* remaining */
-	uint32_t n_parts;
-	const struct slabkv_part_info *parts; /* one per spec */
-	size_t part_size;                     /* distance between elements */
-};
-/* keys->n is 1. Does not affect leases or eviction. SLABKV_E_NOT_FOUND. Release *out with
- * slabkv_free. */
-SLABKV_API int slabkv_block_get(struct slabkv *kv, const char *instance,
-				const struct slabkv_keys *keys,
-				const struct slabkv_block_info **out, struct slabkv_error *err);
-
 /* One call of the manager's HTTP API in JSON (docs/PROTOCOL.md), for programs that print the
- * answer or need what has no function here: `method` "GET", "POST" or "PUT", `path` "/v1/...",
+ * answer or need what has no function here (counters: GET /v1/stats; slab files: GET and PUT
+ * /v1/storages/NAME/files; one block: GET /v1/instances/ID/blocks?key=KEY). `path` is "/v1/...",
  * `body` a JSON text or NULL. Like all calls it may be sent more than once. Release *json with
  * slabkv_free. */
 SLABKV_API int slabkv_call(struct slabkv *kv, const char *method, const char *path,

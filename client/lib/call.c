@@ -345,9 +345,11 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 	uint64_t begin_us = skv_now_us();
 	const bool sooner = c->timeout_ms && c->timeout_ms < kv->timeout_ms;
 	uint64_t end_us = begin_us + (sooner ? c->timeout_ms : kv->timeout_ms) * 1000ull;
+	const uint64_t ends_us = skv_thread_ends_us();
 	int rc;
 
 	SKV_CHECK(c->op && c->method && c->path[0] == '/' && rounds > 0);
+	end_us = ends_us < end_us ? ends_us : end_us;
 	SKV_CHECK(skv_thread_locks == 0); /* never wait for a manager with a lock held */
 	*a = (struct skv_answer){ .codec = &skv_v1_json };
 	if (c->body && c->body->failed)

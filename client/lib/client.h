@@ -44,6 +44,7 @@ struct slabkv {
 	struct skv_owners *owners; /* who owns what; NULL: a single manager, which need not tell */
 	const struct skv_v1_codec *codec; /* of requests and answers */
 	uint32_t timeout_ms;
+	uint32_t io_timeout_ms; /* of a whole get or put; 0: none */
 	uint32_t rounds;
 	uint32_t connect_ms;
 	uint32_t hedge_ms; /* 0: never */
@@ -70,6 +71,8 @@ struct slabkv {
 	struct slabkv_async *async;  /* open queues */
 	atomic_bool closing;          /* calls fail instead of retrying */
 	atomic_bool broken;           /* an invariant was broken: every call fails */
+	atomic_uint users; /* the caller, and threads left behind (late.c); the last frees it: */
+	void (*destroy)(struct slabkv *kv);
 	pid_t pid;                    /* that made it; fixed */
 };
 
@@ -93,6 +96,15 @@ extern void (*skv_check_hook)(const char *expr, const char *file, int line);
 void skv_handle_of_thread(struct slabkv *kv);
 const char *skv_trace_of_thread(void); /* slabkv_trace; "": none */
 uint32_t skv_take_try_for(void); /* slabkv_try_for, which then is 0 again */
+/* The whole operation of this thread ends in `ms` (0: never), and so do its calls to managers. */
+void skv_deadline_of_thread(uint32_t ms);
+uint64_t skv_thread_ends_us(void); /* skv_now_us; UINT64_MAX: never */
+/* When 1/share of the time that is left is over, by the handle's clock; UINT64_MAX: never. */
+uint64_t skv_share_ends_ms(const struct slabkv *kv, uint32_t share);
+
+/* A user more; one less, the last of whom frees the handle. */
+void skv_handle_keep(struct slabkv *kv);
+void skv_handle_drop(struct slabkv *kv);
 
 /* slabkv_open with two replacements for tests. NULL = system clock, the engine of `o`. */
 int skv_client_open(const struct slabkv_options *o, const struct skv_clock *clock,
@@ -127,6 +139,8 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 /* Zeroed memory that slabkv_free releases, together with its arena. NULL if out of memory. */
 void *skv_result_new(size_t size);
 struct skv_arena *skv_result_arena(void *result);
+/* A copy of the bytes as a result, with a NUL behind them. SKV_E_NOMEM. */
+int skv_result_text(const struct skv_buf *from, const char **text, struct skv_error *err);
 /* Copies the inner error out; returns `status`. */
 int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int status);
 /* The same for get and put, which report failures of single blocks although they succeed. */
@@ -185,8 +199,13 @@ struct skv_start_answer {
 	const uint32_t *buffer;   /* [n_specs]: see skv_specs_order */
 	uint64_t submit_until_ms;
 };
+struct skv_session_how {
+	const char *request_id;   /* NULL: a random one */
+	const char *const *avoid; /* [n_avoid] storages to take no slots of */
+	uint32_t n_avoid;
+};
 int skv_session_start(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		      const struct slabkv_put_options *o, const char *request_id,
+		      const struct slabkv_put_options *o, const struct skv_session_how *how,
 		      struct skv_arena *a, struct skv_start_answer *out, struct skv_error *err);
 int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req, struct skv_arena *a,
 		       struct skv_finish_res *res, struct skv_error *err);
@@ -227,9 +246,9 @@ bool skv_damage_note(struct skv_damage_list *l, uint32_t key, const char *spec,
 void skv_damage_report(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
 		       struct skv_damage_list *l, struct skv_arena *a);
 
-/* The manager's view of the storage; a result of skv_result_new. */
-int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out,
-		       struct skv_error *err);
+/* objects.c: the manager's view of the storage, with texts in the arena. */
+int skv_object_storage(struct slabkv *kv, const char *name, struct skv_arena *a,
+		       struct skv_storage_view *out, struct skv_error *err);
 
 /* ---- transfer.c: pieces of a get or put ------------------------------------------------------ */
 
@@ -279,6 +298,10 @@ static inline bool skv_transfer_proves(struct skv_piece *p)
 /* Syncs written files; pieces in a file that cannot be synced get its status. */
 void skv_transfer_sync(struct skv_transfer *t);
 void skv_transfer_end(struct skv_transfer *t);
+/* late.c: plans, runs and syncs a transfer (above), until by->until_ms at most where the file
+ * system may hang. After that nothing touches the caller's buffers; such pieces are `late`, and a
+ * write is `in_flight`. SKV_E_NOMEM. */
+int skv_transfer_move(struct skv_transfer *t, bool write, const struct skv_io_call *by);
 /* Logs that `n` blocks of a call failed, with `first`, its first reason: at most one line in ten
  * seconds for each handle, which also counts the blocks of calls without a line. Programs that
  * treat failures of a cache as misses would never know. */

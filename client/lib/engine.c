@@ -80,8 +80,9 @@ const char *skv_engine_remedy(int error)
 	return error == EROFS ? " (it is mounted read-only here)" : "";
 }
 
-/* Does each machine cache this file on its own, so that pages may be older than the file? */
-static bool has_lone_cache(int fd)
+/* Network file systems. Each machine caches their files on its own, so that pages may be older than
+ * the file, too. */
+bool skv_engine_may_hang(int fd)
 {
 	struct statfs fs;
 
@@ -109,7 +110,7 @@ static int open_one(int dirfd, const char *path, int flags, bool *stale)
 	struct stat st;
 	char odd[3];
 
-	*stale = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && has_lone_cache(fd);
+	*stale = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && skv_engine_may_hang(fd);
 	if (!*stale)
 		return fd;
 	direct = openat(dirfd, path, flags | O_DIRECT);

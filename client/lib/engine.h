@@ -29,6 +29,8 @@
 struct skv_io_call {
 	const struct skv_clock *clock;
 	uint64_t at_ms; /* submit nothing at or after it; UINT64_MAX = no bound */
+	uint64_t until_ms; /* an engine that can give up requests gives up those without an answer
+			    * by then; 0 or UINT64_MAX = none */
 	/* The caller's work while bytes move, or NULL: does a part of it (one piece's checksum) on
 	 * the calling thread; nothing is submitted meanwhile. False: there is none now. An engine
 	 * that never waits does not call it. */
@@ -53,6 +55,8 @@ struct skv_engine_file {
  * the caller owns, and f->stale. */
 int skv_engine_open_fd(int dirfd, const char *path, bool write, struct skv_engine_file *f,
 		       struct skv_error *err);
+/* Does it lie on a file system whose calls may never return, because others serve them? */
+bool skv_engine_may_hang(int fd);
 /* Drops this machine's cached pages of [offset, offset + length), and some around it: the next read
  * asks the file system. Not for files of an engine of their own. */
 void skv_engine_drop_cache(struct skv_engine_file *f, uint64_t offset, uint64_t length);

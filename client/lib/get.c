@@ -85,7 +85,10 @@ static void add_pieces(struct get *g)
 /* When to stop submitting: at the end of the lease, unless each piece can prove itself. */
 static struct skv_io_call deadline(const struct get *g)
 {
-	struct skv_io_call by = { .clock = g->kv->clock, .at_ms = UINT64_MAX };
+	/* where there are copies, some of the time is left to read what they did not bring */
+	struct skv_io_call by = { .clock = g->kv->clock, .at_ms = UINT64_MAX,
+				  .until_ms = skv_share_ends_ms(
+					  g->kv, g->copies && g->answer.res.copy ? 2 : 1) };
 
 	for (uint32_t i = 0; i < g->t.n_pieces; i++)
 		if (!provable(g, location(g, g->t.pieces[i].block, g->t.pieces[i].spec)))
@@ -120,7 +123,7 @@ static enum slabkv_result judge(const struct get *g, struct skv_piece *p)
 
 	SKV_CHECK(p->length == loc->length && p->done <= p->length);
 
-	if (p->status == SKV_E_TIMEOUT)
+	if (p->status == SKV_E_TIMEOUT && !p->late)
 		return SLABKV_MISS; /* the lease ended before it could be read */
 	if (p->status != SKV_OK)
 		return SLABKV_ERROR;
@@ -200,14 +203,12 @@ static int transfer(struct get *g, struct skv_arena *a)
 	if (rc == SKV_OK) {
 		g->t.buffer = g->answer.buffer;
 		add_pieces(g);
-		rc = skv_transfer_plan(&g->t, false);
-	}
-	if (rc == SKV_OK) {
 		SKV_CHECK(g->t.n_pieces == pieces);
 		by = deadline(g);
-		skv_transfer_run(&g->t, &by);
-		settle(g);
+		rc = skv_transfer_move(&g->t, false, &by);
 	}
+	if (rc == SKV_OK)
+		settle(g);
 	skv_transfer_end(&g->t);
 	return rc;
 }
@@ -275,11 +276,13 @@ int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_
 
 	miss_all(blocks, block_size, keys);
 	skv_arena_init(&a);
+	skv_deadline_of_thread(kv->io_timeout_ms);
 	rc = skv_pins_take(kv->memory, blocks, block_size, keys ? keys->n : 0, &a, &pins);
 	if (rc == SKV_OK)
 		rc = get_blocks(&g, o, &a, err);
 	if (rc == SKV_OK)
 		skv_transfer_tell(kv, "get", io->failed, err);
+	skv_deadline_of_thread(0);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
 	if (skv_is_broken(kv, err)) { /* whatever was read */

@@ -5,8 +5,8 @@
  * process of the engine that has loaded us (docs/decisions/0030). It breaks the handle that this
  * thread works for, or, where that is not known (pools have no handle), all of them.
  *
- * State: which handle a thread works for, in which trace of its caller, and for how long it tries;
- * whether all are broken.
+ * State: which handle a thread works for, in which trace of its caller, for how long it tries, and
+ * when its operation ends; whether all are broken.
  * Any thread, whatever locks it holds.
  */
 #include "client.h"
@@ -21,6 +21,7 @@
 static _Thread_local struct slabkv *current;
 static _Thread_local char trace[SKV_TRACE_SIZE];
 static _Thread_local uint32_t try_for_ms;
+static _Thread_local uint64_t ends_us; /* 0: never */
 static atomic_bool all_broken;
 
 void (*skv_check_hook)(const char *expr, const char *file, int line);
@@ -45,6 +46,20 @@ uint32_t skv_take_try_for(void)
 
 	try_for_ms = 0;
 	return ms;
+}
+
+void skv_deadline_of_thread(uint32_t ms) { ends_us = ms ? skv_now_us() + ms * 1000ull : 0; }
+
+uint64_t skv_thread_ends_us(void) { return ends_us ? ends_us : UINT64_MAX; }
+
+uint64_t skv_share_ends_ms(const struct slabkv *kv, uint32_t share)
+{
+	const uint64_t now = skv_now_us(), ends = skv_thread_ends_us();
+
+	SKV_CHECK(share > 0);
+	if (ends == UINT64_MAX)
+		return UINT64_MAX;
+	return skv_now_ms(kv->clock) + (ends > now ? (ends - now) / 1000 / share : 0);
 }
 
 void skv_handle_of_thread(struct slabkv *kv) { current = kv; }
@@ -90,6 +105,14 @@ int skv_size_refuse(struct skv_error *err, const char *what)
 	return skv_fail(err, SKV_E_INVALID, "size",
 			"the struct's `size` is too small: set it to sizeof, or begin with %s",
 			what);
+}
+
+void skv_handle_keep(struct slabkv *kv) { SKV_CHECK(atomic_fetch_add(&kv->users, 1) > 0); }
+
+void skv_handle_drop(struct slabkv *kv)
+{
+	if (atomic_fetch_sub(&kv->users, 1) == 1)
+		kv->destroy(kv);
 }
 
 int skv_enter(struct slabkv *kv, struct skv_error *err)

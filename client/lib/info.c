@@ -10,31 +10,13 @@
 
 #include <skv/superblock.h>
 
-/* The answer's text as a result. */
-static int call_text(struct slabkv *kv, const struct skv_call *c, const char **text,
-		     struct skv_error *err)
-{
-	struct skv_answer answer = { 0 };
-	int rc = skv_call_do(kv, c, &answer, err);
-	char *copy = rc == SKV_OK ? skv_result_new(answer.body.len + 1) : NULL;
-
-	if (copy) {
-		if (answer.body.len)
-			memcpy(copy, answer.body.data, answer.body.len);
-		*text = copy;
-	} else if (rc == SKV_OK) {
-		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	}
-	skv_buf_destroy(&answer.body);
-	return rc;
-}
-
 int slabkv_call(struct slabkv *kv, const char *method, const char *path, const char *body,
 		const char **json, struct slabkv_error *err)
 {
 	struct skv_buf bytes = { 0 };
 	struct skv_call c = { .op = "call", .method = method, .path = path,
 			      .body = body ? &bytes : NULL };
+	struct skv_answer answer = { 0 };
 	struct skv_error e = { 0 };
 	int rc = skv_enter(kv, &e);
 
@@ -43,7 +25,10 @@ int slabkv_call(struct slabkv *kv, const char *method, const char *path, const c
 	if (body)
 		skv_put_bytes(&bytes, body, strlen(body));
 	if (rc == SKV_OK)
-		rc = call_text(kv, &c, json, &e);
+		rc = skv_call_do(kv, &c, &answer, &e);
+	if (rc == SKV_OK)
+		rc = skv_result_text(&answer.body, json, &e);
+	skv_buf_destroy(&answer.body);
 	skv_buf_destroy(&bytes);
 	return skv_result_fail(err, &e, rc);
 }
@@ -64,18 +49,21 @@ int slabkv_ready(struct slabkv *kv, struct slabkv_error *err)
 static int find_mount(struct slabkv *kv, const char *name, const char **path,
 		      struct skv_error *err)
 {
-	const struct slabkv_storage_info *info = NULL;
+	struct skv_storage_view view;
+	struct skv_arena arena;
 	struct skv_mount *mount;
 	uint8_t uuid[16];
 	char *copy;
-	int rc = skv_object_storage(kv, name, &info, err);
+	int rc;
 
+	skv_arena_init(&arena);
+	rc = skv_object_storage(kv, name, &arena, &view, err);
+	skv_arena_destroy(&arena);
 	if (rc != SKV_OK)
 		return rc;
-	if (skv_uuid_from_text(info->uuid, uuid) != SKV_OK)
+	if (skv_uuid_from_text(view.uuid, uuid) != SKV_OK)
 		rc = skv_fail(err, SKV_E_INTERNAL, "uuid",
 			      "the manager named a storage without a uuid");
-	slabkv_free(info);
 	if (rc == SKV_OK)
 		rc = skv_transfer_mount(kv, name, uuid, &mount, err);
 	if (rc != SKV_OK)

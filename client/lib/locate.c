@@ -96,7 +96,8 @@ static int start(struct slabkv *kv, const char *instance, const struct slabkv_ke
 	struct skv_start_answer answer;
 	const struct skv_start_res *res = &answer.res;
 	struct locations locations;
-	int rc = skv_session_start(kv, instance, keys, o, request_id, a, &answer, err);
+	const struct skv_session_how how = { .request_id = request_id };
+	int rc = skv_session_start(kv, instance, keys, o, &how, a, &answer, err);
 
 	if (rc != SKV_OK)
 		return rc;

@@ -20,11 +20,18 @@
 #include "engine.h"
 #include "node.h"
 
+struct place {
+	uint8_t uuid[16];
+	enum skv_mount_place place;
+	struct place *next;
+};
+
 struct skv_mounts {
 	char **dirs; /* fixed */
 	uint32_t n_dirs;
 	struct skv_mutex lock;  /* protects list and the marked fields of each mount */
 	struct skv_mount *list;
+	struct place *places; /* with the lock; of storages that were ever opened */
 };
 
 int skv_mounts_create(const char *const *dirs, uint32_t n, struct skv_mounts **out,
@@ -71,6 +78,12 @@ void skv_mounts_destroy(struct skv_mounts *m)
 			break; /* still in use: better leaked than freed */
 		m->list = mount->next;
 		close_mount(mount);
+	}
+	while (m->places) {
+		struct place *p = m->places;
+
+		m->places = p->next;
+		skv_free(p);
 	}
 	for (uint32_t i = 0; i < m->n_dirs; i++)
 		skv_free(m->dirs[i]);
@@ -146,11 +159,46 @@ static struct skv_mount *find_locked(struct skv_mounts *m, const uint8_t uuid[16
 	return NULL;
 }
 
+enum skv_mount_place skv_mounts_place(struct skv_mounts *m, const uint8_t uuid[16])
+{
+	enum skv_mount_place place = SKV_MOUNT_UNKNOWN;
+
+	skv_mutex_lock(&m->lock);
+	for (const struct place *p = m->places; p; p = p->next)
+		if (memcmp(p->uuid, uuid, 16) == 0)
+			place = p->place;
+	skv_mutex_unlock(&m->lock);
+	return place;
+}
+
+/* Without memory for it the place stays unknown. */
+static void note_place(struct skv_mounts *m, const struct skv_mount *mount)
+{
+	const bool network = !mount->node && skv_engine_may_hang(mount->dirfd);
+	struct place *fresh = skv_calloc(1, sizeof *fresh), *p;
+
+	skv_mutex_lock(&m->lock);
+	for (p = m->places; p && memcmp(p->uuid, mount->uuid, 16) != 0; p = p->next)
+		;
+	if (!p && fresh) {
+		memcpy(fresh->uuid, mount->uuid, 16);
+		fresh->next = m->places;
+		m->places = p = fresh;
+		fresh = NULL;
+	}
+	if (p)
+		p->place = network ? SKV_MOUNT_NETWORK : SKV_MOUNT_LOCAL;
+	skv_mutex_unlock(&m->lock);
+	skv_free(fresh);
+}
+
 /* Known mount, with a reference; puts `fresh` (may be NULL) into the list if there is none. */
 static struct skv_mount *take(struct skv_mounts *m, const uint8_t uuid[16], struct skv_mount *fresh)
 {
 	struct skv_mount *known;
 
+	if (fresh)
+		note_place(m, fresh);
 	skv_mutex_lock(&m->lock);
 	known = find_locked(m, uuid);
 	if (!known && fresh) {

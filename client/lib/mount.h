@@ -46,6 +46,13 @@ int skv_mount_acquire_node(struct skv_mounts *m, const uint8_t uuid[16],
 			   const struct skv_node_at *at, struct skv_mount **out,
 			   struct skv_error *err);
 void skv_mount_release(struct skv_mounts *m, struct skv_mount *mount);
+/* Where a storage lay when its directory was opened last. */
+enum skv_mount_place {
+	SKV_MOUNT_UNKNOWN, /* it never was */
+	SKV_MOUNT_LOCAL,   /* on a local file system; or a memory node, whose calls end */
+	SKV_MOUNT_NETWORK, /* 3FS, FUSE, NFS, ...: its calls may hang */
+};
+enum skv_mount_place skv_mounts_place(struct skv_mounts *m, const uint8_t uuid[16]);
 /* After a failure there (unmounted, moved): verify the directory again at the next acquire. */
 void skv_mount_forget(struct skv_mounts *m, struct skv_mount *mount);
 

@@ -13,31 +13,6 @@
 
 #include <skv/mem.h>
 
-static void fill(struct slabkv_options *o)
-{
-	*o = (struct slabkv_options){
-		.size = sizeof *o,
-		.timeout_ms = 10000,
-		.rounds = 16,
-		.connect_timeout_ms = 1000,
-		.hedge_ms = 1000,
-		.verify = true,
-		.report = true,
-	};
-	skv_hf3fs_defaults(o);
-}
-
-void slabkv_options_init(struct slabkv_options *o, size_t size)
-{
-	struct slabkv_options own;
-
-	fill(&own);
-	memset(o, 0, size);
-	memcpy(o, &own, size < sizeof own ? size : sizeof own);
-	if (size >= sizeof o->size)
-		o->size = size;
-}
-
 static bool is_url(const char *url, size_t n)
 {
 	bool http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
@@ -230,7 +205,7 @@ static const struct skv_v1_codec *codec_of(const struct slabkv_options *o)
 static int take_options(const struct slabkv_options *from, struct slabkv_options *o,
 			struct skv_error *err)
 {
-	fill(o);
+	slabkv_options_init(o, sizeof *o);
 	if (!from)
 		return SKV_OK;
 	/* The first form of the struct is the smallest that exists; later forms only grow. */
@@ -238,6 +213,28 @@ static int take_options(const struct slabkv_options *from, struct slabkv_options
 		return skv_size_refuse(err, "slabkv_options_init");
 	memcpy(o, from, from->size < sizeof *o ? from->size : sizeof *o);
 	return check(o, err);
+}
+
+static void destroy(struct slabkv *kv)
+{
+	skv_handle_of_thread(kv);
+	skv_files_destroy(kv->files);
+	skv_mounts_destroy(kv->mounts);
+	skv_memory_destroy(kv->memory);
+	skv_rdma_destroy(kv->rdma);
+	if (kv->engine)
+		kv->engine->ops->destroy(kv->engine);
+	skv_http_destroy(kv->http);
+	if (kv->token)
+		memset(kv->token, 0, strlen(kv->token));
+	skv_free(kv->token);
+	for (uint32_t i = 0; i < kv->n_urls; i++)
+		skv_free(kv->urls[i]);
+	skv_free(kv->urls);
+	skv_owners_destroy(kv->owners);
+	skv_mutex_destroy(&kv->async_lock);
+	skv_handle_of_thread(NULL);
+	skv_free(kv);
 }
 
 int skv_client_open(const struct slabkv_options *from, const struct skv_clock *clock,
@@ -261,7 +258,10 @@ int skv_client_open(const struct slabkv_options *from, const struct skv_clock *c
 	kv->pid = getpid();
 	skv_mutex_init(&kv->async_lock);
 	kv->clock = clock ? clock : &skv_clock_system;
+	atomic_init(&kv->users, 1);
+	kv->destroy = destroy;
 	kv->timeout_ms = o->timeout_ms;
+	kv->io_timeout_ms = o->io_timeout_ms;
 	kv->rounds = o->rounds;
 	kv->connect_ms = o->connect_timeout_ms;
 	kv->hedge_ms = o->hedge_ms;
@@ -295,24 +295,7 @@ void slabkv_close(struct slabkv *kv)
 	atomic_store(&kv->closing, true);
 	while (kv->async)
 		slabkv_async_close(kv->async);
-	skv_handle_of_thread(kv);
-	skv_files_destroy(kv->files);
-	skv_mounts_destroy(kv->mounts);
-	skv_memory_destroy(kv->memory);
-	skv_rdma_destroy(kv->rdma);
-	if (kv->engine)
-		kv->engine->ops->destroy(kv->engine);
-	skv_http_destroy(kv->http);
-	if (kv->token)
-		memset(kv->token, 0, strlen(kv->token));
-	skv_free(kv->token);
-	for (uint32_t i = 0; i < kv->n_urls; i++)
-		skv_free(kv->urls[i]);
-	skv_free(kv->urls);
-	skv_owners_destroy(kv->owners);
-	skv_mutex_destroy(&kv->async_lock);
-	skv_handle_of_thread(NULL);
-	skv_free(kv);
+	skv_handle_drop(kv);
 }
 
 const char *slabkv_engine(const struct slabkv *kv, const char **why)

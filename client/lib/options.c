@@ -40,6 +40,8 @@ static const struct row rows[] = {
 	FREE("token", WORD, "a line", "", AT(token), "bearer token"),
 	ROW("call_timeout_ms", MS, "1", "4294967295", "10000", AT(timeout_ms), NONE, true,
 	    "for one call to a manager, with all that is tried again"),
+	ROW("io_timeout_ms", MS, "0", "86400000", "60000", AT(io_timeout_ms), NONE, true,
+	    "for a whole put or get, from call to return; 0: none"),
 	ROW("rounds", NUMBER, "1", "4294967295", "16", AT(rounds), NONE, true,
 	  "over all managers before a call gives up"),
 	ROW("connect_timeout_ms", MS, "1", "86400000", "1000", AT(connect_timeout_ms), NONE, true,
@@ -394,6 +396,32 @@ static int check_bases(const struct slabkv_options *o, struct skv_error *err)
 					mount_point);
 	}
 	return SKV_OK;
+}
+
+static void fill(struct slabkv_options *o)
+{
+	*o = (struct slabkv_options){
+		.size = sizeof *o,
+		.timeout_ms = 10000,
+		.io_timeout_ms = 60000,
+		.rounds = 16,
+		.connect_timeout_ms = 1000,
+		.hedge_ms = 1000,
+		.verify = true,
+		.report = true,
+	};
+	skv_hf3fs_defaults(o);
+}
+
+void slabkv_options_init(struct slabkv_options *o, size_t size)
+{
+	struct slabkv_options own;
+
+	fill(&own);
+	memset(o, 0, size);
+	memcpy(o, &own, size < sizeof own ? size : sizeof own);
+	if (size >= sizeof o->size)
+		o->size = size;
 }
 
 int skv_options_check(const struct slabkv_options *o, struct skv_error *err)

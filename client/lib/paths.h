@@ -5,13 +5,7 @@
 #define SKV_PATH_MAX 512
 
 /* %s: a valid name; of an instance by skv_path_name, because a model's name may hold a slash */
-#define SKV_PATH_STORAGE "/v1/storages/%s"
-#define SKV_PATH_GROUP "/v1/groups/%s"
 #define SKV_PATH_INSTANCE "/v1/instances/%s"
-#define SKV_PATH_STORAGES "/v1/storages"
-#define SKV_PATH_GROUPS "/v1/groups"
-#define SKV_PATH_INSTANCES "/v1/instances"
-#define SKV_PATH_STORAGE_FILES "/v1/storages/%s/files"
 #define SKV_PATH_MATCH "/v1/match"
 #define SKV_PATH_LOOKUP "/v1/instances/%s/lookup"
 #define SKV_PATH_START "/v1/instances/%s/start"
@@ -21,8 +15,6 @@
 #define SKV_PATH_UNPIN "/v1/instances/%s/unpin"
 #define SKV_PATH_PINS "/v1/instances/%s/pins?cursor=%" PRIu64
 #define SKV_PATH_KEYS "/v1/instances/%s/keys?cursor=%" PRIu64 "&max=%u"
-#define SKV_PATH_BLOCK "/v1/instances/%s/blocks/%s"
-#define SKV_PATH_BLOCK_FIND "/v1/instances/%s/blocks?key=%s"
 /* %s: a session id */
 #define SKV_PATH_FINISH "/v1/sessions/%s/finish"
 #define SKV_PATH_ABORT "/v1/sessions/%s/abort"
@@ -30,7 +22,6 @@
 /* %s: a move's id */
 #define SKV_PATH_MOVE_FINISH "/v1/moves/%s/finish"
 #define SKV_PATH_PURGE "/v1/purge"
-#define SKV_PATH_STATS "/v1/stats"
 #define SKV_PATH_READY "/readyz"
 
 #endif

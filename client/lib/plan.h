@@ -28,6 +28,7 @@ struct skv_piece {
 	uint64_t sum;
 	uint32_t run;      /* its run; set by skv_plan_make */
 	uint64_t run_at;   /* its offset within the run */
+	bool late;         /* out: the call's time was over before there was an answer */
 };
 
 struct skv_plan {

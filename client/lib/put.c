@@ -9,6 +9,10 @@
  *
  * Where the manager names a copy instance, what was written is put there, too, when it is
  * committed: a copy in a fast tier. If that fails, the put did not.
+ *
+ * What a storage does not take, or not in half of the time, is put once more with a start that
+ * avoids this storage. The first session has ended by then: its slots rest where a write may still
+ * be under way.
  */
 #include "client.h"
 
@@ -28,6 +32,8 @@ struct put {
 	uint32_t *row;       /* [n_keys]: which of the n_write rows is this block's */
 	const uint32_t *deleted; /* [n_deleted] rows, in order, that were deleted meanwhile */
 	uint32_t n_deleted;
+	const char *avoid[SKV_MAX_AVOID]; /* [n_avoid] storages that did not take what was put */
+	uint32_t n_avoid;
 };
 
 static const struct skv_location *location(const struct put *p, uint32_t block, uint32_t spec)
@@ -177,10 +183,32 @@ static void settle_blocks(struct put *p, int rc)
 	p->io->ios += p->t.ios;
 }
 
+/* Half of the time that is left, for another storage may have to be tried, and the session has to
+ * end in time. */
+static struct skv_io_call deadline(const struct put *p)
+{
+	struct skv_io_call by = { .clock = p->kv->clock, .at_ms = p->answer.submit_until_ms,
+				  .until_ms = skv_share_ends_ms(p->kv, 2) };
+
+	if (by.until_ms > by.at_ms && by.until_ms != UINT64_MAX)
+		by.until_ms = by.at_ms;
+	return by;
+}
+
+/* Ends a session of which nothing was written. That it has expired is no failure of its own. */
+static int abort_session(const struct put *p, struct skv_error *err)
+{
+	struct skv_error why;
+	int rc = skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, &why);
+
+	*err = p->t.first;
+	return rc == SKV_E_SESSION_EXPIRED || rc == SKV_E_SESSION_ENDED ? SKV_OK : rc;
+}
+
 /* Everything between start and the end of the session. */
 static int write_session(struct put *p, struct skv_arena *a, struct skv_error *err)
 {
-	struct skv_io_call by = { .clock = p->kv->clock, .at_ms = p->answer.submit_until_ms };
+	struct skv_io_call by = deadline(p);
 	uint64_t pieces;
 	uint32_t whole;
 	int rc = allocate(p, a, &pieces);
@@ -191,21 +219,18 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	if (rc == SKV_OK) {
 		p->t.buffer = p->answer.buffer;
 		add_pieces(p);
-		rc = skv_transfer_plan(&p->t, true);
+		rc = skv_transfer_move(&p->t, true, &by);
 	}
 	if (rc != SKV_OK)
 		return skv_fail(err, rc, NULL, "out of memory");
-	skv_transfer_run(&p->t, &by);
 	add_checksums(p);
-	skv_transfer_sync(&p->t);
 	/* unknown what was written: nothing is committed, the slots rest */
 	if (skv_is_broken(p->kv, err))
 		return SKV_E_INTERNAL;
 	whole = settle_pieces(p);
 	if (whole > 0)
 		return finish(p, whole, a, err);
-	*err = p->t.first;
-	return skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
+	return abort_session(p, err);
 }
 
 /* Keys from the `at`th on, in the same memory, without a parent. */
@@ -238,38 +263,55 @@ static int put_parts(const struct put *whole, const char *instance, const struct
 		     const struct slabkv_put_options *o, struct skv_arena *a,
 		     struct skv_error *err);
 
+/* A run of a put's blocks, to be put once more. */
+struct again {
+	struct slabkv_keys keys, before;
+	struct slabkv_block *blocks;
+	struct slabkv_io io;
+	struct put p;
+};
+
+/* Blocks [at, at + n) with their bytes, without results. False: out of memory. */
+static bool begin_again(struct again *g, const struct put *p, const struct slabkv_keys *keys,
+			uint32_t at, uint32_t n, const struct slabkv_put_options *o,
+			struct skv_arena *a)
+{
+	bool chain = !o || !SKV_HAS(o, independent) || !o->independent;
+
+	*g = (struct again){ .keys = keys_from(keys, at, n), .io = { .size = sizeof g->io },
+			     .blocks = skv_arena_calloc(a, n, sizeof *g->blocks) };
+	g->p = (struct put){ .kv = p->kv, .blocks = g->blocks, .block_size = sizeof *g->blocks,
+			     .io = &g->io };
+	for (uint32_t i = 0; g->blocks && i < n; i++) {
+		g->blocks[i].bufs = block(p, at + i)->bufs;
+		g->blocks[i].n_bufs = block(p, at + i)->n_bufs;
+	}
+	if (chain && at > 0)
+		g->before = keys_from(keys, at - 1, 1);
+	g->keys.parent = !chain ? NULL : at > 0 ? &g->before : keys->parent;
+	return g->blocks != NULL;
+}
+
 /* A run of `n` blocks that were written, from the `at`th on, into the copy instance. */
 static void put_run(struct put *p, const struct slabkv_keys *keys, uint32_t at, uint32_t n,
 		    const struct slabkv_put_options *o, struct skv_arena *a)
 {
-	bool chain = !o || !SKV_HAS(o, independent) || !o->independent;
 	struct slabkv_put_options same = { 0 };
-	struct slabkv_keys part = keys_from(keys, at, n), before;
-	struct slabkv_io io = { .size = sizeof io };
-	struct slabkv_block *v = skv_arena_calloc(a, n, sizeof *v);
-	struct put copies = { .kv = p->kv, .blocks = v, .block_size = sizeof *v, .io = &io };
 	struct skv_error err = { 0 };
+	struct again copies;
 
-	if (!v)
+	if (!begin_again(&copies, p, keys, at, n, o, a))
 		return;
 	if (o)
 		memcpy(&same, o, o->size < sizeof same ? o->size : sizeof same);
 	same.size = sizeof same;
 	same.flags = 0; /* what was admitted there is admitted here */
-	for (uint32_t i = 0; i < n; i++) {
-		const struct slabkv_block *from = block(p, at + i);
-
-		v[i].bufs = from->bufs;
-		v[i].n_bufs = from->n_bufs;
-	}
-	if (chain && at > 0)
-		before = keys_from(keys, at - 1, 1);
-	part.parent = !chain ? NULL : at > 0 ? &before : keys->parent;
-	if (put_parts(&copies, p->answer.res.copy_instance, &part, &same, a, &err) != SKV_OK)
+	if (put_parts(&copies.p, p->answer.res.copy_instance, &copies.keys, &same, a, &err) !=
+	    SKV_OK)
 		skv_log(SKV_LOG_DEBUG, "client", "no copies in %s: %s",
 			p->answer.res.copy_instance, err.message);
-	SKV_CHECK(io.done <= n);
-	p->io->copies += io.done;
+	SKV_CHECK(copies.io.done <= n);
+	p->io->copies += copies.io.done;
 }
 
 /* Only blocks whose bytes are committed have copies. */
@@ -302,11 +344,87 @@ static void refuse_all(const struct put *p, uint32_t n, enum slabkv_result resul
 		p->io->failed += n;
 }
 
+/* Is it the storage's fault, so that another one may do? */
+static bool is_of_storage(int why)
+{
+	return why == SKV_E_IO || why == SKV_E_NO_SPACE || why == SKV_E_UNAVAILABLE ||
+	       why == SKV_E_FOREIGN || why == SKV_E_CORRUPT || why == SKV_E_TIMEOUT;
+}
+
+/* Where a block that is ours to write lies; all slots of a session are in one storage. */
+static const char *storage_of(const struct put *p, uint32_t b)
+{
+	const struct skv_start_res *res = &p->answer.res;
+	uint32_t spec = 0;
+
+	while (spec + 1 < res->n_specs && location(p, b, spec)->length == 0)
+		spec++;
+	SKV_CHECK(res->files.n > 0 && res->outcome[b] == SKV_START_WRITE);
+	return res->files.v[location(p, b, spec)->file].storage;
+}
+
+/* A block's result from another storage in place of the first one. */
+static void replace_result(struct put *p, struct slabkv_block *to, const struct slabkv_block *from)
+{
+	if ((to->result != SLABKV_FAILED && to->result != SLABKV_BUSY) ||
+	    from->result == SLABKV_FAILED)
+		return;
+	p->io->failed -= to->result == SLABKV_FAILED;
+	p->io->busy -= to->result == SLABKV_BUSY;
+	to->result = from->result;
+	to->why = from->why;
+	p->io->failed += to->result == SLABKV_DELETED;
+	p->io->busy += to->result == SLABKV_BUSY;
+	p->io->done += to->result == SLABKV_WRITTEN;
+	p->io->exists += to->result == SLABKV_EXISTS;
+	p->io->not_admitted += to->result == SLABKV_NOT_ADMITTED;
+}
+
+static int put_blocks(struct put *p, const char *instance, const struct slabkv_keys *keys,
+		      const struct slabkv_put_options *o, struct skv_arena *a,
+		      struct skv_error *err);
+
+/* Puts blocks that a storage did not take on another one of the group, if time is left. */
+static void put_elsewhere(struct put *p, const char *instance, const struct slabkv_keys *keys,
+			  const struct slabkv_put_options *o, struct skv_arena *a,
+			  struct skv_error *err)
+{
+	uint32_t at = keys->n, end = 0;
+	struct skv_error why = { 0 };
+	const char *storage;
+	struct again other;
+
+	for (uint32_t i = 0; i < keys->n; i++) {
+		if (block(p, i)->result != SLABKV_FAILED || !is_of_storage(block(p, i)->why))
+			continue;
+		at = i < at ? i : at;
+		end = i + 1;
+	}
+	if (at >= end || p->n_avoid == SKV_MAX_AVOID ||
+	    !begin_again(&other, p, keys, at, end - at, o, a))
+		return;
+	storage = storage_of(p, at);
+	memcpy(other.p.avoid, p->avoid, sizeof p->avoid);
+	other.p.n_avoid = p->n_avoid + 1;
+	other.p.avoid[p->n_avoid] = storage;
+	skv_log(SKV_LOG_DEBUG, "client", "put: storage %s did not take it: %s", storage,
+		err->message);
+	if (put_blocks(&other.p, instance, &other.keys, o, a, &why) != SKV_OK)
+		return; /* what the first one said counts */
+	for (uint32_t i = at; i < end; i++)
+		replace_result(p, block(p, i), &other.blocks[i - at]);
+	p->io->bytes += other.io.bytes;
+	p->io->ios += other.io.ios;
+	p->io->copies += other.io.copies;
+	*err = p->io->failed ? *err : why;
+}
+
 static int put_blocks(struct put *p, const char *instance, const struct slabkv_keys *keys,
 		      const struct slabkv_put_options *o, struct skv_arena *a,
 		      struct skv_error *err)
 {
-	int rc = skv_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
+	const struct skv_session_how how = { .avoid = p->avoid, .n_avoid = p->n_avoid };
+	int rc = skv_session_start(p->kv, instance, keys, o, &how, a, &p->answer, err);
 
 	if (rc == SKV_E_SESSION_ENDED) { /* deleted while the start waited for room */
 		refuse_all(p, keys->n, SLABKV_DELETED);
@@ -325,8 +443,10 @@ static int put_blocks(struct put *p, const char *instance, const struct slabkv_k
 		(void)skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
 	settle_blocks(p, rc);
 	skv_transfer_end(&p->t);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK) {
 		put_copies(p, keys, o, a);
+		put_elsewhere(p, instance, keys, o, a, err);
+	}
 	return rc;
 }
 
@@ -400,11 +520,15 @@ int skv_put_blocks(struct slabkv *kv, const char *instance, const struct slabkv_
 
 	fail_all(blocks, block_size, keys, SLABKV_OK);
 	skv_arena_init(&a);
+	skv_deadline_of_thread(o && kv->io_timeout_ms && o->deadline_ms > kv->io_timeout_ms
+				       ? o->deadline_ms
+				       : kv->io_timeout_ms);
 	rc = skv_pins_take(kv->memory, blocks, block_size, keys ? keys->n : 0, &a, &pins);
 	if (rc == SKV_OK)
 		rc = put_parts(&p, instance, keys, o, &a, err);
 	if (rc == SKV_OK)
 		skv_transfer_tell(kv, "put", io->failed, err);
+	skv_deadline_of_thread(0);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
 	fail_rest(blocks, block_size, keys ? keys->n : 0, rc);

@@ -93,6 +93,18 @@ int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int s
 	return status;
 }
 
+int skv_result_text(const struct skv_buf *from, const char **text, struct skv_error *err)
+{
+	char *copy = skv_result_new(from->len + 1);
+
+	if (!copy)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (from->len)
+		memcpy(copy, from->data, from->len);
+	*text = copy;
+	return SKV_OK;
+}
+
 int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size,
 		     const struct slabkv_io *io, struct skv_error *err)
 {

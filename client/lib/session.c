@@ -104,12 +104,14 @@ static void same_form(struct skv_key_input *keys, struct skv_key_input *parent)
 }
 
 int skv_session_start(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		      const struct slabkv_put_options *o, const char *request_id,
+		      const struct slabkv_put_options *o, const struct skv_session_how *how,
 		      struct skv_arena *a, struct skv_start_answer *out, struct skv_error *err)
 {
 	static const struct slabkv_put_options none = { .size = sizeof none };
 	const struct slabkv_keys *before;
-	struct skv_start_req req = { .tenant = "", .instance = instance, .request_id = request_id };
+	struct skv_start_req req = { .tenant = "", .instance = instance,
+				     .request_id = how->request_id, .avoid = how->avoid,
+				     .n_avoid = how->n_avoid };
 	struct skv_key_input input, parent;
 	struct skv_key dice;
 	char random_id[SKV_KEY_HEX + 1];
@@ -147,7 +149,7 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 		same_form(&input, &parent);
 		input.parent = &parent;
 	}
-	if (!request_id) {
+	if (!how->request_id) {
 		skv_random(&dice, sizeof dice);
 		skv_key_to_hex(dice, random_id);
 		req.request_id = random_id;

@@ -69,35 +69,43 @@ void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 	}
 }
 
+/* Where the manager says that the storage is; `named` is the status of the directories that the
+ * caller named. */
+static int mount_told(struct slabkv *kv, const struct skv_storage_spec *s, const uint8_t uuid[16],
+		      int named, struct skv_mount **out, struct skv_error *err)
+{
+	if (strcmp(s->type, "memory") == 0 && s->n_fs_master > 0) {
+		const struct skv_node_at at = { s->fs_master[0], kv->token, kv->http, kv->rdma };
+
+		return skv_mount_acquire_node(kv->mounts, uuid, &at, out, err);
+	}
+	if (skv_mounts_named(kv->mounts)) {
+		skv_log(SKV_LOG_DEBUG, "client", "%s: in none of the named directories", s->name);
+		return named;
+	}
+	if (s->root[0] == '/')
+		return skv_mount_acquire(kv->mounts, uuid, s->root, out, err);
+	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage %s has no directory", s->name);
+}
+
 int skv_transfer_mount(struct slabkv *kv, const char *name, const uint8_t uuid[16],
 		       struct skv_mount **out, struct skv_error *err)
 {
-	const struct slabkv_storage_info *info = NULL;
 	int rc = skv_mount_acquire(kv->mounts, uuid, NULL, out, err);
-
+	struct skv_storage_view view;
+	struct skv_arena arena;
 	struct skv_error why;
 
 	if (rc == SKV_OK)
 		return rc;
-	if (skv_object_storage(kv, name, &info, &why) != SKV_OK) {
-		if (skv_mounts_named(kv->mounts))
-			return rc; /* named directories need no manager */
+	skv_arena_init(&arena);
+	if (skv_object_storage(kv, name, &arena, &view, &why) == SKV_OK) {
+		rc = mount_told(kv, &view.spec, uuid, rc, out, err);
+	} else if (!skv_mounts_named(kv->mounts)) { /* named directories need no manager */
 		*err = why;
-		return why.status;
+		rc = why.status;
 	}
-	if (strcmp(info->spec->type, "memory") == 0 && info->spec->n_fs_master > 0) {
-		const struct skv_node_at at = { info->spec->fs_master[0], kv->token, kv->http,
-						kv->rdma };
-
-		rc = skv_mount_acquire_node(kv->mounts, uuid, &at, out, err);
-	} else if (skv_mounts_named(kv->mounts)) {
-		skv_log(SKV_LOG_DEBUG, "client", "%s: in none of the named directories", name);
-	} else if (info->spec->root && info->spec->root[0] == '/') {
-		rc = skv_mount_acquire(kv->mounts, uuid, info->spec->root, out, err);
-	} else {
-		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage %s has no directory", name);
-	}
-	slabkv_free(info);
+	skv_arena_destroy(&arena);
 	return rc;
 }
 
@@ -237,7 +245,7 @@ static void drop_stale(struct skv_transfer *t)
 /* One pass over the plan; the pieces get their results. */
 static void move(struct skv_transfer *t, const struct skv_io_call *until)
 {
-	struct skv_io_call by = { until->clock, until->at_ms, sum_next, t };
+	struct skv_io_call by = { until->clock, until->at_ms, until->until_ms, sum_next, t };
 
 	SKV_CHECK(t->plan.n_order <= t->n_pieces && t->plan.n_runs <= t->plan.n_order);
 	if (t->plan.n_runs == 0)

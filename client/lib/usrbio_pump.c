@@ -310,6 +310,14 @@ static uint64_t budget(const struct skv_usrbio_call *c)
 	return writing(c) ? c->o->write_timeout_ms : c->o->read_timeout_ms;
 }
 
+/* Until nobody waits for the call any more. */
+static uint64_t left_ms(const struct skv_usrbio_call *c, uint64_t now)
+{
+	if (c->by->until_ms == 0)
+		return UINT64_MAX;
+	return c->by->until_ms > now ? c->by->until_ms - now : 0;
+}
+
 /* Orphans one request. False: it has landed meanwhile. */
 static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 {
@@ -346,7 +354,7 @@ static void give_up_late(struct skv_usrbio_call *c)
 
 		if (!skv_usrbio_ring_mine(c->ring, c, io))
 			continue;
-		late = now - io->sent_ms >= budget(c);
+		late = now - io->sent_ms >= budget(c) || left_ms(c, now) == 0;
 		if (io->own && !gone)
 			n_overdue += late && skv_usrbio_ring_overdue(c->ring, c, io);
 		else if (late)
@@ -371,9 +379,11 @@ static void give_up_late(struct skv_usrbio_call *c)
 /* Reaps completions. If there are none, works on, or waits and checks why. */
 static void wait_some(struct skv_usrbio_call *c)
 {
+	const uint64_t left = left_ms(c, skv_now_ms(c->by->clock));
 	uint32_t ms = budget(c) < SKV_USRBIO_PROBE_MS ? (uint32_t)budget(c) : SKV_USRBIO_PROBE_MS;
 	struct skv_usrbio_io *io;
 
+	ms = left < ms ? (uint32_t)left : ms;
 	if (c->working)
 		skv_usrbio_ring_poll(c->ring);
 	io = skv_usrbio_ring_wait(c->ring, c, c->working ? 0 : ms);

@@ -34,7 +34,7 @@ static int open_storage(struct skv_request *c, const int *root, const struct skv
 static int probe(struct skv_storage *s, struct skv_fs_answer *out, struct skv_error *err)
 {
 	struct skv_storage_health h;
-	int rc = skv_storage_probe(s, &h, err);
+	int rc = skv_storage_probe(s, SKV_PROBE_WRITE, &h, err);
 
 	if (rc == SKV_OK) {
 		out->free_bytes = h.free_bytes;
@@ -58,7 +58,7 @@ static int punch(struct skv_request *c, struct skv_storage *s, const struct skv_
 static int owners(struct skv_storage *s, struct skv_fs_answer *out, struct skv_error *err)
 {
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
-	int rc = skv_storage_owners(s, v, &out->n_owners, err);
+	int rc = skv_storage_owners(s, NULL, v, &out->n_owners, err);
 
 	assert(rc != SKV_OK || out->n_owners <= SKV_STORAGE_OWNERS);
 	for (uint32_t i = 0; rc == SKV_OK && i < out->n_owners; i++) {

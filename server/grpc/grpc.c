@@ -14,9 +14,9 @@
 #include <skv/clock.h>
 #include <skv/mem.h>
 
-void skv_grpc_options_init(struct skv_grpc_options *o)
+void skv_grpc_options_init(struct skv_port_options *o)
 {
-	*o = (struct skv_grpc_options){
+	*o = (struct skv_port_options){
 		.listen = "127.0.0.1",
 		.port = 7334,
 		.host_param = "http_listen",
@@ -50,7 +50,7 @@ static void release(struct skv_grpc *g)
 	skv_free(g);
 }
 
-int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, struct skv_grpc **out,
+int skv_grpc_create(const struct skv_port_options *o, struct skv_service *s, struct skv_grpc **out,
 		    struct skv_error *err)
 {
 	const struct skv_listen l = { o->listen,      o->port,        o->host_param, o->port_param,
@@ -83,7 +83,7 @@ int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, str
 
 int skv_grpc_start(struct skv_grpc *g, struct skv_error *err)
 {
-	assert(!g->loops && g->s->core);
+	assert(!g->loops && g->s->cluster);
 	return skv_grpc_loops_start(g, err);
 }
 

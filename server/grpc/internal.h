@@ -66,7 +66,7 @@ struct grpc_method {
 };
 
 struct skv_grpc {
-	struct skv_grpc_options o; /* strings owned */
+	struct skv_port_options o; /* strings owned */
 	struct skv_service *s;
 	struct skv_bound bound; /* fd -1 once closed */
 	struct skv_peers peers; /* who is connected */

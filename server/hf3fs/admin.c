@@ -92,15 +92,14 @@ static int read_size(struct hf3fs_request *k, uint64_t *out)
 {
 	struct skv_storage_view *v;
 	char name[SKV_MAX_NAME + 1];
-	uint32_t n;
 	int rc;
 
 	space_name(&k->space, name);
-	rc = skv_core_storages(hf3fs_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	rc = skv_cluster_storage(hf3fs_cluster(k), name, &k->c->arena, &v, &k->c->err);
 	if (rc != SKV_OK)
 		return rc;
-	assert(n == 1);
-	*out = v[0].spec.capacity;
+	assert(strcmp(v->spec.name, name) == 0);
+	*out = v->spec.capacity;
 	return SKV_OK;
 }
 
@@ -119,12 +118,14 @@ unsigned hf3fs_admin_fail(struct skv_request *c)
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static uint64_t pages_in(const struct skv_storage_view *v, uint32_t n, const char *name)
+static uint64_t pages_in(struct skv_request *c, const char *name)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (strcmp(v[i].spec.name, name) == 0)
-			return v[i].spec.capacity;
-	return 0;
+	struct skv_storage_view *v;
+	struct skv_error ignored;
+
+	return skv_cluster_storage(c->s->cluster, name, &c->arena, &v, &ignored) == SKV_OK
+		       ? v->spec.capacity
+		       : 0;
 }
 
 static void put_file(struct skv_request *c, const struct space *s)
@@ -163,16 +164,12 @@ static void put_space(struct skv_request *c, const struct space *s,
 int hf3fs_admin_list(struct skv_request *c)
 {
 	struct skv_instance_view *v;
-	struct skv_storage_view *storages;
 	const char *tenant = c->s->auth.path ? c->caller.tenant : NULL;
 	char name[SKV_MAX_NAME + 1];
-	uint32_t n, n_storages;
+	uint32_t n;
 	struct space s;
-	int rc = skv_core_instances(c->s->core, tenant, NULL, &c->arena, &v, &n, &c->err);
+	int rc = skv_cluster_every_instance(c->s->cluster, tenant, &c->arena, &v, &n, &c->err);
 
-	if (rc == SKV_OK)
-		rc = skv_core_storages(c->s->core, NULL, &c->arena, &storages, &n_storages,
-				       &c->err);
 	if (rc != SKV_OK)
 		return rc;
 	begin(c);
@@ -182,7 +179,7 @@ int hf3fs_admin_list(struct skv_request *c)
 		if (!space_of(&v[i].spec, &c->arena, &s))
 			continue;
 		space_name(&s, name);
-		put_space(c, &s, &v[i], pages_in(storages, n_storages, name));
+		put_space(c, &s, &v[i], pages_in(c, name));
 	}
 	skv_jout_close(&c->out, ']');
 	skv_jout_close(&c->out, '}');
@@ -250,7 +247,7 @@ void hf3fs_admin_export_write(struct skv_request *c)
 static bool take(struct hf3fs_request *k, struct skv_key_set *set, struct skv_json_node pair[2],
 		 uint32_t i, uint8_t **text)
 {
-	const struct skv_secret *secret = skv_core_secret(hf3fs_core(k));
+	const struct skv_secret *secret = skv_cluster_secret(hf3fs_cluster(k));
 	uint32_t *at;
 
 	if ((pair[0].type == SKV_JSON_STRING && pair[0].n > HF3FS_KEY_MAX) ||

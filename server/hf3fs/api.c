@@ -198,11 +198,12 @@ static int run(struct skv_request *c)
 		skv_error_clear(&c->err);
 		return SKV_OK;
 	}
-	if (ready != SKV_OK)
-		return ready;
-	/* those of all ranks are for a family: hf3fs_ranks */
-	if (!(k->op->flags & HF3FS_VLLM) || k->op->flags & (HF3FS_RANKED | HF3FS_MAKES))
+	if (k->op->flags & HF3FS_ALL)
+		rc = hf3fs_ranks_find(k);
+	else
 		skv_request_find(c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
+	if (rc != SKV_OK || ready != SKV_OK)
+		return rc != SKV_OK ? rc : ready;
 	if (k->op->flags & HF3FS_MAKES)
 		return hf3fs_make_later(k);
 	rc = k->total > 0 || k->op->flags & HF3FS_WHOLE ? hf3fs_go(k) : hf3fs_find(k);

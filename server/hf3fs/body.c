@@ -214,7 +214,7 @@ int hf3fs_read_nothing(struct hf3fs_request *k, const struct skv_json_node *body
 
 int hf3fs_read_keys(struct hf3fs_request *k, const struct skv_json_node *body)
 {
-	struct skv_key_batch batch = { .secret = skv_core_secret(hf3fs_core(k)) };
+	struct skv_key_batch batch = { .secret = skv_cluster_secret(hf3fs_cluster(k)) };
 	struct items it;
 	int rc = body_keys(k, body, "keys", false, &it);
 
@@ -232,7 +232,7 @@ static void take_parent(struct hf3fs_request *k, const struct skv_json_node *pre
 	k->u.reserve.has_parent =
 		prefix->type != SKV_JSON_NULL &&
 		(prefix->type != SKV_JSON_STRING || prefix->n > 0) &&
-		hf3fs_key(skv_core_secret(hf3fs_core(k)), prefix, &k->u.reserve.parent);
+		hf3fs_key(skv_cluster_secret(hf3fs_cluster(k)), prefix, &k->u.reserve.parent);
 }
 
 static void check_parent(struct hf3fs_request *k)
@@ -244,7 +244,7 @@ static void check_parent(struct hf3fs_request *k)
 
 int hf3fs_read_reserve(struct hf3fs_request *k, const struct skv_json_node *body)
 {
-	struct skv_key_batch batch = { .secret = skv_core_secret(hf3fs_core(k)) };
+	struct skv_key_batch batch = { .secret = skv_cluster_secret(hf3fs_cluster(k)) };
 	struct skv_json_node pair[2];
 	struct skv_bytes *names;
 	struct items it;
@@ -282,7 +282,7 @@ int hf3fs_read_reserve(struct hf3fs_request *k, const struct skv_json_node *body
 int body_confirm(struct hf3fs_request *k, const struct skv_json_node *body, const char *written)
 {
 	static const char released[] = "pages_to_release";
-	struct skv_key_batch batch = { .secret = skv_core_secret(hf3fs_core(k)) };
+	struct skv_key_batch batch = { .secret = skv_cluster_secret(hf3fs_cluster(k)) };
 	struct skv_json_node pair[2];
 	struct items it;
 	int rc = body_keys(k, body, written, true, &it);

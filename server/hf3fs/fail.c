@@ -59,7 +59,7 @@ static bool is_in_vain(struct skv_request *c)
 		return hf3fs_patience(c) == 0;
 	return skv_now_ms(&skv_clock_system) >= w->until_ms ||
 	       (!skv_forward_can(c) &&
-		skv_core_owned_elsewhere(c->s->core, skv_request_partition(c), w->since_ms));
+		skv_cluster_owned_elsewhere(c->s->cluster, skv_request_partition(c), w->since_ms));
 }
 
 static bool is_hopeless(struct skv_request *c)
@@ -270,8 +270,8 @@ static unsigned answer(struct skv_request *c)
 			return later(c);
 		if (elsewhere(c, &http))
 			return http;
-		if (skv_core_state_get(c->s->core) == SKV_CORE_STOPPED || skv_service_ends(c->s) ||
-		    !is_in_vain(c))
+		if (skv_cluster_state_get(c->s->cluster) == SKV_CORE_STOPPED ||
+		    skv_service_ends(c->s) || !is_in_vain(c))
 			return later(c);
 		give_up(c);
 		break;

@@ -58,7 +58,7 @@ struct pages {
 /* BARE: an empty body is {}. WHOLE: about the space, whatever keys it names. KEYS_FIRST: upstream
  * reads the keys before it looks up the space. MAKES: creates the space, or else remembers the
  * wish. GRANTS: fulfils a remembered wish. VLLM: of vLLM's client. RANKED: the rank is in the body.
- * ECHOES: and in the answer. */
+ * ECHOES: and in the answer. ALL: about the spaces of all ranks. */
 enum {
 	HF3FS_BARE = 1,
 	HF3FS_WHOLE = 2,
@@ -68,6 +68,7 @@ enum {
 	HF3FS_VLLM = 32,
 	HF3FS_RANKED = 64,
 	HF3FS_ECHOES = 128,
+	HF3FS_ALL = 256,
 };
 
 struct hf3fs_op {
@@ -191,6 +192,10 @@ static inline struct skv_core *hf3fs_core(const struct hf3fs_request *k)
 {
 	return skv_request_core(k->c);
 }
+static inline struct skv_cluster *hf3fs_cluster(const struct hf3fs_request *k)
+{
+	return skv_request_cluster(k->c);
+}
 
 static inline bool hf3fs_strict(const struct hf3fs_request *k)
 {
@@ -286,11 +291,11 @@ void vllm_say_initialize(struct hf3fs_request *k);
 
 int hf3fs_ranks_create(struct hf3fs_ranks **out);
 void hf3fs_ranks_destroy(struct hf3fs_ranks *r); /* NULL is allowed */
-/* All of them, in *v (in the call's arena). Statuses as of skv_core_family, but that there are
- * none is SKV_OK. */
+/* Finds where they are: skv_request_find. SKV_E_NOMEM. */
+int hf3fs_ranks_find(struct hf3fs_request *k);
+/* After that: all of them, in *v (in the call's arena); *n may be 0. Statuses as of
+ * skv_request_check_door. */
 int hf3fs_ranks(struct hf3fs_request *k, const int64_t **v, uint32_t *n);
-/* On a worker: those of a family that is in several partitions. */
-int hf3fs_ranks_anywhere(struct hf3fs_request *k, const int64_t **v, uint32_t *n);
 
 /* ---- watch.c: the clients' page files -------------------------------------------------------- */
 

@@ -25,7 +25,7 @@ int hf3fs_find(struct hf3fs_request *k)
 					   .n_instances = 1 };
 	struct skv_match_res res;
 
-	return skv_core_match(hf3fs_core(k), &req, &res, &k->c->arena, &k->c->err);
+	return skv_cluster_match(hf3fs_cluster(k), &req, &res, &k->c->arena, &k->c->err);
 }
 
 int hf3fs_on_worker(struct hf3fs_request *k, void (*run)(struct job *job, bool expired))
@@ -115,9 +115,9 @@ static void compare_size(struct hf3fs_request *k, const char *name, uint64_t num
 {
 	struct skv_storage_view *v;
 	struct skv_error ignored;
-	uint32_t n;
 
-	if (skv_core_storages(hf3fs_core(k), name, &k->c->arena, &v, &n, &ignored) == SKV_OK &&
+	if (skv_cluster_storage(hf3fs_cluster(k), name, &k->c->arena, &v, &ignored) ==
+		    SKV_OK &&
 	    v[0].spec.capacity != num_pages)
 		skv_log(SKV_LOG_WARN, "pages",
 			"%s: an initialize with num_pages %" PRIu64 " is ignored, it has %" PRIu64,
@@ -137,12 +137,11 @@ static int make_storage(struct hf3fs_request *k, const char *name, uint64_t num_
 		.extra = "",
 	};
 	struct skv_storage_view *v;
-	uint32_t n;
-	int rc = skv_core_storages(hf3fs_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_cluster_storage(k->c->s->cluster, name, &k->c->arena, &v, &k->c->err);
 
 	if (rc != SKV_E_NOT_FOUND)
 		return rc;
-	rc = skv_core_storage_create(hf3fs_core(k), &spec, &k->c->err);
+	rc = skv_cluster_storage_put(k->c->s->cluster, &spec, SKV_PUT_NEW, NULL, &k->c->err);
 	if (rc == SKV_E_INVALID)
 		return hf3fs_refuse(k, 422, true, "num_pages: %s", k->c->err.message);
 	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* created meanwhile, with its present size */
@@ -153,11 +152,11 @@ static int make_group(struct hf3fs_request *k, const char *name)
 	const struct skv_group_spec spec = { .name = name, .storages = &name, .n_storages = 1,
 					     .extra = "" };
 	struct skv_group_view *v;
-	uint32_t n;
-	int rc = skv_core_groups(hf3fs_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_cluster_group(k->c->s->cluster, name, &k->c->arena, &v, &k->c->err);
 
 	if (rc == SKV_E_NOT_FOUND)
-		rc = skv_core_group_create(hf3fs_core(k), &spec, &k->c->err);
+		rc = skv_cluster_group_put(k->c->s->cluster, &spec, SKV_PUT_NEW, NULL, NULL,
+					   &k->c->err);
 	return rc == SKV_E_CONFLICT ? SKV_OK : rc;
 }
 
@@ -178,9 +177,22 @@ static int make_instance(struct hf3fs_request *k, const char *name)
 	space_extra(&k->space, &extra);
 	spec.extra = (const char *)extra.data;
 	rc = extra.failed ? hf3fs_nomem(k)
-			  : skv_core_instance_put(hf3fs_core(k), &spec, NULL, &k->c->err);
+			  : skv_cluster_instance_put(k->c->s->cluster, &spec, SKV_PUT_ANY, NULL,
+						     &k->c->err);
 	skv_buf_destroy(&extra);
 	return rc;
+}
+
+/* May the tenant have one more, if it is one more? */
+static int check_room(struct hf3fs_request *k)
+{
+	const struct skv_target t = { .kind = SKV_TARGET_INSTANCE, .tenant = k->space.tenant,
+				      .name = k->space.id };
+	struct skv_cluster *cluster = k->c->s->cluster;
+
+	return skv_cluster_has(cluster, &t, NULL) == SKV_OK
+		       ? SKV_OK
+		       : skv_cluster_tenant_room(cluster, k->space.tenant, true, &k->c->err);
 }
 
 static int make_all(struct hf3fs_request *k, const char *name, uint64_t num_pages)
@@ -188,7 +200,7 @@ static int make_all(struct hf3fs_request *k, const char *name, uint64_t num_page
 	int rc;
 
 	assert(skv_thread_locks == 0);
-	rc = skv_tenant_begin_instance(k->c, k->space.id, true);
+	rc = check_room(k);
 	if (rc == SKV_E_QUOTA)
 		return hf3fs_refuse(k, 422, true, "%s", k->c->err.message);
 	if (rc == SKV_OK)
@@ -197,7 +209,6 @@ static int make_all(struct hf3fs_request *k, const char *name, uint64_t num_page
 		rc = make_group(k, name);
 	if (rc == SKV_OK)
 		rc = make_instance(k, name);
-	skv_tenant_end_instance(k->c);
 	if (rc == SKV_OK) {
 		skv_log(SKV_LOG_INFO, "pages", "%s is initialized", name);
 		remove_wish(pages_of(k), name);
@@ -216,8 +227,10 @@ int hf3fs_make(struct hf3fs_request *k, uint64_t num_pages)
 	space_name(&k->space, name);
 	if (rc == SKV_E_NOT_FOUND)
 		rc = make_all(k, name, num_pages);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK) {
+		skv_request_find(k->c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
 		compare_size(k, name, num_pages);
+	}
 	return rc;
 }
 
@@ -226,7 +239,8 @@ int hf3fs_drop(struct hf3fs_request *k)
 	int rc;
 
 	assert(skv_thread_locks == 0);
-	rc = skv_core_instance_delete(hf3fs_core(k), k->space.tenant, k->space.id, &k->c->err);
+	rc = skv_cluster_instance_delete(k->c->s->cluster, k->space.tenant, k->space.id, NULL,
+					 &k->c->err);
 	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
@@ -236,18 +250,17 @@ static int look_for_rest(struct hf3fs_request *k, uint64_t *num_pages)
 {
 	struct skv_storage_view *v;
 	char name[SKV_MAX_NAME + 1];
-	uint32_t n;
 	int rc;
 
 	if (hf3fs_strict(k))
 		return SKV_E_NOT_FOUND;
 	space_name(&k->space, name);
-	rc = skv_core_storages(hf3fs_core(k), name, &k->c->arena, &v, &n, &k->c->err);
-	if (rc == SKV_OK) {
-		assert(n == 1);
-		*num_pages = v[0].spec.capacity;
-	}
-	return rc;
+	rc = skv_cluster_storage(hf3fs_cluster(k), name, &k->c->arena, &v, &k->c->err);
+	if (rc != SKV_OK)
+		return rc;
+	assert(strcmp(v->spec.name, name) == 0);
+	*num_pages = v->spec.capacity;
+	return SKV_OK;
 }
 
 /* Creates its own wish, or the one that a reservation fulfils. */

@@ -63,7 +63,7 @@ int hf3fs_ask_reserve(struct hf3fs_request *k)
 	k->u.reserve.req = (struct skv_start_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
-		.request_id = "",
+		.request_id = skv_forward_start_id(k->c, k->at),
 		.keys = k->keys + k->at,
 		.n_keys = n,
 		.has_parent = main && k->u.reserve.has_parent,
@@ -128,12 +128,12 @@ static bool is_all_reserved(struct hf3fs_request *k)
 	struct skv_storage_view *s;
 	struct skv_error ignored;
 	char name[SKV_MAX_NAME + 1];
-	uint32_t n;
 
 	space_name(&k->space, name);
-	return skv_core_instances(hf3fs_core(k), k->space.tenant, k->space.id, &k->c->arena, &i, &n,
-				  &ignored) == SKV_OK &&
-	       skv_core_storages(hf3fs_core(k), name, &k->c->arena, &s, &n, &ignored) == SKV_OK &&
+	return skv_cluster_instance(hf3fs_cluster(k), k->space.tenant, k->space.id, &k->c->arena,
+				    &i, &ignored) == SKV_OK &&
+	       skv_cluster_storage(hf3fs_cluster(k), name, &k->c->arena, &s, &ignored) ==
+		       SKV_OK &&
 	       i[0].open_bytes >= s[0].spec.capacity;
 }
 

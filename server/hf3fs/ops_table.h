@@ -46,19 +46,19 @@
 	  .undone = HF3FS_dropped_confirm,                                                        \
 	  .read = vllm_read_confirm, .ask = hf3fs_ask_confirm, .tell = hf3fs_tell_confirm,        \
 	  .need = NEED("confirmations"), .trouble = "Confirmation failed")                        \
-	X(vllm_exists, "keys/batch_exists", READ, HF3FS_VLLM, .undone = HF3FS_answered_empty,     \
-	  .read = vllm_read_keys, .ask = vllm_ask_exists,                                         \
+	X(vllm_exists, "keys/batch_exists", READ, HF3FS_VLLM | HF3FS_ALL,                         \
+	  .undone = HF3FS_answered_empty, .read = vllm_read_keys, .ask = vllm_ask_exists,         \
 	  .tell = vllm_tell_exists, .list = "exists", .none = "false",                            \
 	  .need = "Invalid keys format",                                                          \
 	  .trouble = "Key existence check failed")                                                \
-	X(vllm_locations, "keys/get_locations", READ, HF3FS_VLLM | HF3FS_RANKED,                  \
+	X(vllm_locations, "keys/get_locations", READ, HF3FS_VLLM | HF3FS_RANKED | HF3FS_ALL,      \
 	  .undone = HF3FS_answered_empty,                                                         \
 	  .read = vllm_read_keys, .ask = vllm_ask_locations, .tell = vllm_tell_locations,         \
 	  .list = "locations",                                                                    \
 	  .none = "null", .need = NEED("keys"), .trouble = "Failed to get key locations")
 #define SKV_VLLM_OPS(X)                                                      \
-	SKV_VLLM_TENANT_OPS(X)                                               \
-	X(vllm_clear, "clear", WRITE, HF3FS_VLLM | HF3FS_BARE | HF3FS_WHOLE, \
+	SKV_VLLM_TENANT_OPS(X)                                                           \
+	X(vllm_clear, "clear", WRITE, HF3FS_VLLM | HF3FS_BARE | HF3FS_WHOLE | HF3FS_ALL, \
 	  .undone = HF3FS_dropped_clear, .read = hf3fs_read_nothing, .ask = vllm_ask_clear)
 
 #define SKV_HF3FS_ADMIN(X)                     \

@@ -2,7 +2,7 @@
  * ranks.c - the ranks of a tenant that have a vLLM space: a cache of the core's registry.
  *
  * A key exists when all ranks have it, so each call needs the list. All of a tenant's vLLM spaces
- * are a family, which lies in one partition (skv_core_family); the call goes to its owner, which
+ * are a family, which lies in one partition (SKV_TARGET_FAMILY); the call goes to its owner, which
  * lists them again after any was made or removed there, by whomever. Owns the cache; its lock is
  * held for copies only.
  */
@@ -20,8 +20,8 @@
 
 struct tenant {
 	char name[SKV_MAX_NAME + 1]; /* "": none */
-	uint32_t partition; /* as the family's when it was listed, as `turn` */
-	uint64_t turn;
+	uint32_t partition;
+	uint64_t turn; /* of the partition, when it was listed */
 	uint64_t read_ms;
 	uint32_t n;
 	int64_t *rank; /* [n] */
@@ -60,8 +60,8 @@ void hf3fs_ranks_destroy(struct hf3fs_ranks *r)
 }
 
 /* SKV_E_NOT_FOUND: not cached, or outdated. SKV_E_NOMEM. */
-static int known(struct hf3fs_ranks *r, const char *name, const struct skv_family *f,
-		 struct skv_arena *a, struct ranks *out)
+static int known(struct hf3fs_ranks *r, const struct hf3fs_request *k, uint64_t turn,
+		 struct ranks *out)
 {
 	int rc = SKV_E_NOT_FOUND;
 
@@ -69,10 +69,10 @@ static int known(struct hf3fs_ranks *r, const char *name, const struct skv_famil
 	for (uint32_t i = 0; i < TENANTS; i++) {
 		const struct tenant *t = &r->tenant[i];
 
-		if (strcmp(t->name, name) != 0 || t->partition != f->partition ||
-		    t->turn != f->turn)
+		if (strcmp(t->name, k->space.tenant) != 0 ||
+		    t->partition != k->c->door.partition || t->turn != turn)
 			continue;
-		out->v = skv_arena_alloc(a, t->n * sizeof *out->v);
+		out->v = skv_arena_alloc(&k->c->arena, t->n * sizeof *out->v);
 		rc = out->v ? SKV_OK : SKV_E_NOMEM;
 		out->n = out->v ? t->n : 0;
 		if (out->n)
@@ -83,11 +83,11 @@ static int known(struct hf3fs_ranks *r, const char *name, const struct skv_famil
 	return rc;
 }
 
-/* Replaces the oldest entry. Not if memory is short, nor by an empty list, which may be one that
- * is only remembered to be whole. */
-static void keep(struct hf3fs_ranks *r, const char *name, const struct skv_family *f,
+/* Replaces the oldest entry. Not if memory is short. */
+static void keep(struct hf3fs_ranks *r, const struct hf3fs_request *k, uint64_t turn,
 		 const struct ranks *ranks)
 {
+	const char *name = k->space.tenant;
 	struct tenant *t = &r->tenant[0];
 	int64_t *v = ranks->n ? skv_malloc(ranks->n * sizeof *v) : NULL, *unused;
 
@@ -104,8 +104,8 @@ static void keep(struct hf3fs_ranks *r, const char *name, const struct skv_famil
 	unused = t->rank;
 	t->rank = v;
 	t->n = ranks->n;
-	t->partition = f->partition;
-	t->turn = f->turn;
+	t->partition = k->c->door.partition;
+	t->turn = turn;
 	t->read_ms = skv_now_ms(&skv_clock_system);
 	skv_mutex_unlock(&r->lock);
 	skv_free(unused);
@@ -126,55 +126,48 @@ static int pick_ranks(struct hf3fs_request *k, const struct skv_instance_view *v
 	return SKV_OK;
 }
 
-static int read_ranks(struct hf3fs_request *k, const struct skv_family *f, struct ranks *out)
+static int read_ranks(struct hf3fs_request *k, struct ranks *out)
 {
 	struct skv_instance_view *v;
 	uint32_t count;
-	int rc = skv_core_family_instances(hf3fs_core(k), f, k->space.tenant, &k->c->arena, &v,
-					   &count, &k->c->err);
+	int rc = skv_cluster_every_instance(
+		skv_cluster_part(k->c->s->cluster, k->c->door.partition), k->space.tenant,
+		&k->c->arena, &v, &count, &k->c->err);
 
 	return rc == SKV_OK ? pick_ranks(k, v, count, out) : rc;
 }
 
-int hf3fs_ranks(struct hf3fs_request *k, const int64_t **v, uint32_t *n)
+int hf3fs_ranks_find(struct hf3fs_request *k)
 {
-	struct hf3fs_ranks *r = pages_of(k)->ranks;
 	char *family = skv_arena_alloc(&k->c->arena, SKV_MAX_NAME + 1);
-	struct ranks ranks = { 0 };
-	struct skv_family f;
-	int rc;
 
 	if (!family)
 		return hf3fs_nomem(k);
 	space_family(k->space.tenant, family);
 	skv_request_find(k->c, SKV_TARGET_FAMILY, NULL, family);
-	rc = skv_core_family(hf3fs_core(k), family, &f, &k->c->err);
-	if (rc == SKV_OK)
-		rc = known(r, k->space.tenant, &f, &k->c->arena, &ranks);
-	else if (rc == SKV_E_NOT_FOUND)
-		rc = SKV_OK; /* none has been initialized */
+	return SKV_OK;
+}
+
+int hf3fs_ranks(struct hf3fs_request *k, const int64_t **v, uint32_t *n)
+{
+	struct hf3fs_ranks *r = pages_of(k)->ranks;
+	struct ranks ranks = { 0 };
+	uint64_t turn;
+	int rc;
+
+	*v = NULL;
+	*n = 0;
+	if (k->c->door.where != SKV_HERE) /* nowhere: none has been initialized */
+		return skv_request_check_door(k->c);
+	turn = skv_cluster_partition_turn(k->c->s->cluster, k->c->door.partition);
+	rc = known(r, k, turn, &ranks);
 	if (rc == SKV_E_NOMEM)
 		return hf3fs_nomem(k);
 	if (rc == SKV_E_NOT_FOUND) {
-		rc = read_ranks(k, &f, &ranks);
+		rc = read_ranks(k, &ranks);
 		if (rc == SKV_OK)
-			keep(r, k->space.tenant, &f, &ranks);
+			keep(r, k, turn, &ranks);
 	}
-	*v = ranks.v;
-	*n = ranks.n;
-	return rc;
-}
-
-int hf3fs_ranks_anywhere(struct hf3fs_request *k, const int64_t **v, uint32_t *n)
-{
-	struct ranks ranks = { 0 };
-	struct skv_instance_view *all;
-	uint32_t count;
-	int rc = skv_core_instances(hf3fs_core(k), k->space.tenant, NULL, &k->c->arena, &all,
-				    &count, &k->c->err);
-
-	if (rc == SKV_OK)
-		rc = pick_ranks(k, all, count, &ranks);
 	*v = ranks.v;
 	*n = ranks.n;
 	return rc;

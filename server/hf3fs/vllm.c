@@ -153,7 +153,8 @@ static int start_once(struct hf3fs_request *k)
 	*req = (struct skv_start_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
-		.request_id = "",
+		/* other keys would be in other hands at the next try */
+		.request_id = k->u.allocate.rounds ? "" : skv_forward_start_id(k->c, k->at),
 		.deadline_ms = p->o.reserve_ms,
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
@@ -442,9 +443,9 @@ static int drop_ranks(struct hf3fs_request *k)
 	int rc;
 
 	assert(skv_thread_locks == 0);
-	rc = hf3fs_ranks(k, &v, &n);
-	if (rc == SKV_E_UNSUPPORTED) /* partition 0's owner can ask all others */
-		rc = hf3fs_ranks_anywhere(k, &v, &n);
+	rc = hf3fs_ranks_find(k); /* it may have waited for long */
+	if (rc == SKV_OK)
+		rc = hf3fs_ranks(k, &v, &n);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		space_init(&k->space, k->space.tenant, v[i], SPACE_NS_VLLM,
 			   sizeof SPACE_NS_VLLM - 1);

@@ -86,7 +86,7 @@ int vllm_read_initialize(struct hf3fs_request *k, const struct skv_json_node *bo
 
 int vllm_read_keys(struct hf3fs_request *k, const struct skv_json_node *body)
 {
-	const struct skv_secret *secret = skv_core_secret(hf3fs_core(k));
+	const struct skv_secret *secret = skv_cluster_secret(hf3fs_cluster(k));
 	struct items it;
 	int rc = take_keys(k, body, "keys", &it);
 
@@ -99,7 +99,7 @@ int vllm_read_keys(struct hf3fs_request *k, const struct skv_json_node *body)
 /* The answer has a row for each different key. */
 int vllm_read_allocate(struct hf3fs_request *k, const struct skv_json_node *body)
 {
-	const struct skv_secret *secret = skv_core_secret(hf3fs_core(k));
+	const struct skv_secret *secret = skv_cluster_secret(hf3fs_cluster(k));
 	struct skv_json_node pair[2], *node;
 	struct items it;
 	struct skv_key_set set;

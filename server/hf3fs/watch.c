@@ -61,7 +61,7 @@ struct hf3fs_watch {
 	struct watched *bucket[BUCKETS]; /* written by the thread only */
 	struct asked taken[ASKED_MAX];   /* these the thread's own */
 	uint64_t round;
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 };
 
 #define ASSERT_WATCH_THREAD(w) assert((w)->owner == skv_thread())
@@ -199,12 +199,15 @@ static int clear(struct round *r, const struct space *s, uint64_t *keys, struct 
 	struct waiting w = { .rc = SKV_OK };
 	const struct skv_done done = { on_cleared, &w };
 	const struct skv_clear_req req = { s->tenant, s->id };
+	const struct skv_target t = { SKV_TARGET_INSTANCE, s->tenant, s->id, 0 };
 	struct skv_clear_res res = { 0 };
+	struct skv_door door;
 	int rc;
 
 	skv_mutex_init(&w.lock);
 	skv_cond_init(&w.cond);
-	rc = skv_core_clear(r->w->core, &req, &res, &r->a, err, &done);
+	skv_find(r->w->cluster, &t, &door);
+	rc = skv_core_clear(door.core, &req, &res, &r->a, err, &done);
 	skv_mutex_lock(&w.lock);
 	while (rc == SKV_PENDING && !w.done)
 		skv_cond_wait(&w.cond, &w.lock);
@@ -238,7 +241,7 @@ static struct skv_doc *doc_of(struct round *r, const char *name)
 static int learn(struct round *r, const char *name, const struct page_file *f,
 		 const struct skv_file_look *seen, struct skv_error *err)
 {
-	const bool first = skv_core_partition_state(r->w->core, 0) != SKV_CORE_STANDBY;
+	const bool first = skv_cluster_partition_state(r->w->cluster, 0) != SKV_CORE_STANDBY;
 	char doc[SKV_MAX_NAME + sizeof DOCS];
 	struct skv_buf text = { 0 };
 	int rc;
@@ -246,18 +249,18 @@ static int learn(struct round *r, const char *name, const struct page_file *f,
 	assert(*name && strlen(name) <= SKV_MAX_NAME);
 	snprintf(doc, sizeof doc, DOCS "%s", name);
 	if (!seen->inode) {
-		rc = first ? skv_core_doc_delete(r->w->core, doc, err)
-			   : skv_core_doc_retire(r->w->core, doc, err);
+		rc = first ? skv_cluster_doc_delete(r->w->cluster, doc, err)
+			   : skv_cluster_doc_retire(r->w->cluster, doc, err);
 		return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 	}
 	page_file_put(seen, f->path, &text);
 	if (text.failed)
 		rc = SKV_E_NOMEM;
 	else if (first)
-		rc = skv_core_doc_put(r->w->core, doc, SKV_DOC_ANY, (const char *)text.data, NULL,
-				      err);
+		rc = skv_cluster_doc_put(r->w->cluster, doc, SKV_DOC_ANY, (const char *)text.data,
+					 NULL, err);
 	else
-		rc = skv_core_doc_publish(r->w->core, doc, (const char *)text.data, err);
+		rc = skv_cluster_doc_publish(r->w->cluster, doc, (const char *)text.data, err);
 	skv_buf_destroy(&text);
 	return rc;
 }
@@ -372,16 +375,15 @@ static void look_at_asked(struct round *r, const struct asked *q)
 	struct page_file f;
 	struct watched *of;
 	struct space s;
-	uint32_t n;
 	int rc;
 
-	if (skv_core_instances(r->w->core, q->tenant, q->id, &r->a, &v, &n, &err) != SKV_OK ||
-	    n != 1 || !space_of(&v[0].spec, &r->a, &s) || !page_file_of(&r->p->o.files, &s, &f))
+	if (skv_cluster_instance(r->w->cluster, q->tenant, q->id, &r->a, &v, &err) != SKV_OK ||
+	    !space_of(&v[0].spec, &r->a, &s) || !page_file_of(&r->p->o.files, &s, &f))
 		return;
 	space_name(&s, name);
 	snprintf(doc_name, sizeof doc_name, DOCS "%s", name);
 	of = find_or_add(r->w, name);
-	rc = of ? skv_core_doc_get(r->w->core, doc_name, &r->a, &doc, &err) : SKV_E_NOMEM;
+	rc = of ? skv_cluster_doc_get(r->w->cluster, doc_name, &r->a, &doc, &err) : SKV_E_NOMEM;
 	if (rc == SKV_OK || rc == SKV_E_NOT_FOUND)
 		look_at(r, &s, of, &f, rc == SKV_OK ? &doc : NULL);
 }
@@ -406,7 +408,7 @@ static bool serve_asked(struct pages *p)
 	if (n == 0 || stop)
 		return !stop;
 	skv_arena_init(&r.a);
-	for (uint32_t i = 0; i < n && skv_core_may_begin(w->core); i++)
+	for (uint32_t i = 0; i < n && skv_cluster_may_begin(w->cluster); i++)
 		look_at_asked(&r, &w->taken[i]);
 	skv_arena_destroy(&r.a);
 	skv_mutex_lock(&w->lock);
@@ -469,9 +471,10 @@ static void look_at_all(struct round *r)
 	struct skv_error err;
 	struct space s;
 	uint32_t n;
+	struct skv_cluster *cluster = r->w->cluster;
 
-	if (skv_core_instances(r->w->core, NULL, NULL, &r->a, &v, &n, &err) != SKV_OK ||
-	    skv_core_doc_list(r->w->core, DOCS, &r->a, &r->docs, &r->n_docs, &err) != SKV_OK)
+	if (skv_cluster_doc_list(cluster, DOCS, &r->a, &r->docs, &r->n_docs, &err) != SKV_OK ||
+	    skv_cluster_every_instance(cluster, NULL, &r->a, &v, &n, &err) != SKV_OK)
 		return;
 	r->used = skv_arena_calloc(&r->a, r->n_docs + (size_t)1, sizeof *r->used);
 	if (!r->used)
@@ -483,9 +486,9 @@ static void look_at_all(struct round *r)
 			look_in_turn(r, &s);
 	}
 	/* of spaces that are gone, or without a file; others' are not known here */
-	for (uint32_t i = 0; i < r->n_docs && skv_core_may_answer(r->w->core) == SKV_OK; i++)
+	for (uint32_t i = 0; i < r->n_docs && skv_cluster_may_answer(r->w->cluster) == SKV_OK; i++)
 		if (!r->used[i])
-			skv_core_doc_delete(r->w->core, r->docs[i].name, &err);
+			skv_cluster_doc_delete(r->w->cluster, r->docs[i].name, &err);
 	forget(r->w, false);
 }
 
@@ -493,7 +496,7 @@ static void look_round(struct pages *p)
 {
 	struct round r = { .p = p, .w = p->watch };
 
-	if (!skv_core_may_begin(r.w->core))
+	if (!skv_cluster_may_begin(r.w->cluster))
 		return;
 	r.w->round++;
 	skv_arena_init(&r.a);
@@ -536,7 +539,7 @@ static void destroy(struct hf3fs_watch *w)
 	skv_free(w);
 }
 
-int skv_hf3fs_api_start(struct skv_api *api, struct skv_core *core, struct skv_error *err)
+int skv_hf3fs_api_start(struct skv_api *api, struct skv_cluster *cluster, struct skv_error *err)
 {
 	struct pages *p = api->ctx;
 	struct hf3fs_watch *w;
@@ -549,7 +552,7 @@ int skv_hf3fs_api_start(struct skv_api *api, struct skv_core *core, struct skv_e
 	skv_mutex_init(&w->lock);
 	skv_cond_init(&w->wake);
 	skv_cond_init(&w->done);
-	w->core = core;
+	w->cluster = cluster;
 	p->watch = w;
 	if (pthread_create(&w->thread, NULL, watch_thread, p) == 0)
 		return SKV_OK;

@@ -126,7 +126,6 @@ static void add_headers(struct skv_httpd_request *r, struct MHD_Response *respon
 	unsigned retry_after =
 		r->c.retry_after ? r->c.retry_after : skv_request_retry_after(r->c.status);
 	char text[128], note[SKV_NOTE_MAX];
-	uint32_t place;
 
 	if (http != MHD_HTTP_NO_CONTENT && r->c.type)
 		MHD_add_response_header(response, "Content-Type", r->c.type);
@@ -149,10 +148,6 @@ static void add_headers(struct skv_httpd_request *r, struct MHD_Response *respon
 		add_grpc(r, response);
 	if (r->c.status != SKV_OK && skv_forward_came(&r->c))
 		MHD_add_response_header(response, SKV_STATUS, skv_status_name(r->c.status));
-	if (r->c.status != SKV_OK && skv_forward_came(&r->c) && skv_forward_knows(&r->c, &place)) {
-		snprintf(text, sizeof text, "%" PRIu32, place);
-		MHD_add_response_header(response, SKV_PLACE, text);
-	}
 	if (skv_owner_tell(&r->c, note))
 		MHD_add_response_header(response, SKV_OWNER_NOTE, note);
 	if (r->c.close || atomic_load(&r->f->s->leaving) || atomic_load(&r->f->s->draining))

@@ -20,9 +20,9 @@
 #include <skv/mem.h>
 #include <skv/tls.h>
 
-void skv_httpd_options_init(struct skv_httpd_options *o)
+void skv_httpd_options_init(struct skv_port_options *o)
 {
-	*o = (struct skv_httpd_options){
+	*o = (struct skv_port_options){
 		.listen = "127.0.0.1",
 		.port = 7333,
 		.host_param = "http_listen",
@@ -89,7 +89,7 @@ static void release(struct skv_httpd *f)
 	skv_free(f);
 }
 
-int skv_httpd_create(const struct skv_httpd_options *o, struct skv_service *s,
+int skv_httpd_create(const struct skv_port_options *o, struct skv_service *s,
 		     struct skv_httpd **out, struct skv_error *err)
 {
 	struct skv_httpd *f = skv_calloc(1, sizeof *f);

@@ -34,7 +34,7 @@ struct acceptor {
 };
 
 struct skv_httpd {
-	struct skv_httpd_options o; /* strings owned */
+	struct skv_port_options o; /* strings owned */
 	struct skv_service *s; /* shared with other transports */
 	struct watch watch;
 	struct MHD_Daemon *daemon;

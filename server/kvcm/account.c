@@ -48,7 +48,8 @@ static int check(const struct kvcm_account *account, struct skv_error *err)
 	return SKV_OK;
 }
 
-static int insert(struct skv_core *core, const struct kvcm_account *account, struct skv_error *err)
+static int insert(struct skv_cluster *cluster, const struct kvcm_account *account,
+		  struct skv_error *err)
 {
 	char name[sizeof PREFIX + SKV_MAX_NAME];
 	struct skv_buf text;
@@ -64,13 +65,14 @@ static int insert(struct skv_core *core, const struct kvcm_account *account, str
 	skv_jout_field_string(&text, "password", account->hash);
 	skv_jout_close(&text, '}');
 	skv_put_u8(&text, '\0');
-	rc = text.failed ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory")
-			 : skv_core_doc_put(core, name, 0, (const char *)text.data, NULL, err);
+	rc = text.failed
+		     ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory")
+		     : skv_cluster_doc_put(cluster, name, 0, (const char *)text.data, NULL, err);
 	skv_buf_destroy(&text);
 	return rc;
 }
 
-int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role,
+int kvcm_account_add(struct skv_cluster *cluster, const char *name, const char *password, int role,
 		     struct skv_error *err)
 {
 	char hash[crypto_pwhash_STRBYTES];
@@ -88,19 +90,19 @@ int kvcm_account_add(struct skv_core *core, const char *name, const char *passwo
 			      crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	account.hash = hash;
-	rc = insert(core, &account, err);
+	rc = insert(cluster, &account, err);
 	if (rc == SKV_E_CONFLICT)
 		return skv_fail(err, rc, "user_name", "the account %s exists", name);
 	return rc;
 }
 
-int kvcm_account_delete(struct skv_core *core, const char *name, struct skv_error *err)
+int kvcm_account_delete(struct skv_cluster *cluster, const char *name, struct skv_error *err)
 {
 	char document[sizeof PREFIX + SKV_MAX_NAME];
 	int rc = document_name(name, document, err);
 
 	if (rc == SKV_OK)
-		rc = skv_core_doc_delete(core, document, err);
+		rc = skv_cluster_doc_delete(cluster, document, err);
 	if (rc == SKV_E_NOT_FOUND)
 		return skv_fail(err, rc, "user_name", "there is no account %s", name);
 	return rc;
@@ -126,12 +128,12 @@ static bool parse(struct skv_arena *a, const struct skv_doc *doc, struct kvcm_ac
 	return out->hash != NULL;
 }
 
-int kvcm_account_list(struct skv_core *core, struct skv_arena *a, struct kvcm_account **out,
+int kvcm_account_list(struct skv_cluster *cluster, struct skv_arena *a, struct kvcm_account **out,
 		      uint32_t *n, struct skv_error *err)
 {
 	struct skv_doc *docs = NULL;
 	uint32_t count = 0;
-	int rc = skv_core_doc_list(core, PREFIX, a, &docs, &count, err);
+	int rc = skv_cluster_doc_list(cluster, PREFIX, a, &docs, &count, err);
 
 	if (rc != SKV_OK)
 		return rc;

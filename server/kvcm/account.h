@@ -23,12 +23,12 @@ struct kvcm_account {
 
 /* Adds an account. The hash takes a tenth of a second and 64 MiB. Blocks.
  * SKV_E_CONFLICT: the account exists; SKV_E_INVALID names "user_name", "role" or "password". */
-int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role,
+int kvcm_account_add(struct skv_cluster *cluster, const char *name, const char *password, int role,
 		     struct skv_error *err);
 /* SKV_E_NOT_FOUND. Blocks. */
-int kvcm_account_delete(struct skv_core *core, const char *name, struct skv_error *err);
+int kvcm_account_delete(struct skv_cluster *cluster, const char *name, struct skv_error *err);
 /* All, by name, in `a`. */
-int kvcm_account_list(struct skv_core *core, struct skv_arena *a, struct kvcm_account **out,
+int kvcm_account_list(struct skv_cluster *cluster, struct skv_arena *a, struct kvcm_account **out,
 		      uint32_t *n, struct skv_error *err);
 
 #endif

@@ -15,7 +15,7 @@ int kvcm_run_admin_addAccount(struct kvcm_request *k)
 		return kvcm_missing(k, "user_name");
 	if (!*req->password)
 		return kvcm_missing(k, "password");
-	return kvcm_account_add(kvcm_core(k), req->user_name, req->password, (int)req->role,
+	return kvcm_account_add(kvcm_cluster(k), req->user_name, req->password, (int)req->role,
 				&k->c->err);
 }
 
@@ -25,7 +25,7 @@ int kvcm_run_admin_deleteAccount(struct kvcm_request *k)
 
 	if (!*req->user_name)
 		return kvcm_missing(k, "user_name");
-	return kvcm_account_delete(kvcm_core(k), req->user_name, &k->c->err);
+	return kvcm_account_delete(kvcm_cluster(k), req->user_name, &k->c->err);
 }
 
 int kvcm_run_admin_listAccount(struct kvcm_request *k)
@@ -33,7 +33,7 @@ int kvcm_run_admin_listAccount(struct kvcm_request *k)
 	KvcmAdmin__ListAccountResponse *res = k->res;
 	struct kvcm_account *v;
 	uint32_t n;
-	int rc = kvcm_account_list(kvcm_core(k), &k->c->arena, &v, &n, &k->c->err);
+	int rc = kvcm_account_list(kvcm_cluster(k), &k->c->arena, &v, &n, &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;

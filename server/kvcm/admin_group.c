@@ -30,19 +30,17 @@ static int translate(struct kvcm_request *k, const KvcmAdmin__InstanceGroup *m,
 {
 	struct skv_storage_view *v;
 	uint32_t n;
-	int rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_cluster_every_storage(kvcm_cluster(k), "", &k->c->arena, &v, &n, &k->c->err);
 
 	return rc == SKV_OK ? kvcm_group_spec(m, v, n, &k->c->arena, out, &k->c->err) : rc;
 }
 
 static int find(struct kvcm_request *k, const char *name, struct skv_group_view **out)
 {
-	uint32_t n;
 	int rc;
 
 	skv_request_find(k->c, SKV_TARGET_GROUP, NULL, name);
-	rc = skv_core_groups(kvcm_core(k), name, &k->c->arena, out, &n, &k->c->err);
-	assert(rc != SKV_OK || n == 1);
+	rc = skv_cluster_group(kvcm_cluster(k), name, &k->c->arena, out, &k->c->err);
 	return rc == SKV_E_NOT_FOUND ? no_such_group(k, name) : rc;
 }
 
@@ -57,7 +55,8 @@ int kvcm_run_admin_createInstanceGroup(struct kvcm_request *k)
 		return kvcm_missing(k, field);
 	rc = translate(k, req->instance_group, &spec);
 	if (rc == SKV_OK)
-		rc = skv_core_group_create(kvcm_core(k), &spec, &k->c->err);
+		rc = skv_cluster_group_put(kvcm_cluster(k), &spec, SKV_PUT_NEW, NULL, NULL,
+					   &k->c->err);
 	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "name") == 0)
 		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
 				"the instance group %s exists: updateInstanceGroup changes it",
@@ -80,7 +79,8 @@ int kvcm_run_admin_updateInstanceGroup(struct kvcm_request *k)
 	if (rc == SKV_OK)
 		rc = translate(k, req->instance_group, &spec);
 	if (rc == SKV_OK)
-		rc = skv_core_group_put(kvcm_core(k), &spec, &expect, NULL, &k->c->err);
+		rc = skv_cluster_group_put(kvcm_cluster(k), &spec, SKV_PUT_ANY, &expect, NULL,
+					   &k->c->err);
 	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "version") == 0)
 		return skv_fail(
 			&k->c->err, SKV_E_INVALID, "current_version",
@@ -96,7 +96,7 @@ int kvcm_run_admin_removeInstanceGroup(struct kvcm_request *k)
 
 	if (!*name)
 		return kvcm_missing(k, "name");
-	rc = skv_core_group_delete(kvcm_core(k), name, &k->c->err);
+	rc = skv_cluster_group_delete(kvcm_cluster(k), name, &k->c->err);
 	if (rc == SKV_E_NOT_FOUND)
 		return no_such_group(k, name);
 	if (rc == SKV_E_IN_USE)
@@ -127,7 +127,7 @@ int kvcm_run_admin_listInstanceGroup(struct kvcm_request *k)
 	KvcmAdmin__ListInstanceGroupResponse *res = k->res;
 	struct skv_group_view *v;
 	uint32_t n;
-	int rc = skv_core_groups(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_cluster_every_group(kvcm_cluster(k), "", &k->c->arena, &v, &n, &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;

@@ -16,14 +16,11 @@ static int no_such_instance(struct kvcm_request *k, const char *id)
 
 static int find(struct kvcm_request *k, const char *id, struct skv_instance_view **out)
 {
-	uint32_t n;
 	int rc;
 
 	skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, id);
-	rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n,
-				&k->c->err);
-
-	assert(rc != SKV_OK || n == 1);
+	rc = skv_cluster_instance(kvcm_cluster(k), k->c->caller.tenant, id, &k->c->arena, out,
+				  &k->c->err);
 	return rc == SKV_E_NOT_FOUND ? no_such_instance(k, id) : rc;
 }
 
@@ -42,8 +39,8 @@ int kvcm_run_admin_removeInstance(struct kvcm_request *k)
 				"the instance %.127s is not in the group %.100s", req->instance_id,
 				req->instance_group);
 	if (rc == SKV_OK)
-		rc = skv_core_instance_delete(kvcm_core(k), k->c->caller.tenant, req->instance_id,
-					      &k->c->err);
+		rc = skv_cluster_instance_delete(kvcm_cluster(k), k->c->caller.tenant,
+						 req->instance_id, NULL, &k->c->err);
 	if (rc == SKV_E_NOT_FOUND)
 		return no_such_instance(k, req->instance_id);
 	return rc;
@@ -80,8 +77,8 @@ int kvcm_run_admin_listInstanceInfo(struct kvcm_request *k)
 	KvcmAdmin__ListInstanceInfoResponse *res = k->res;
 	struct skv_instance_view *v;
 	uint32_t n;
-	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, NULL, &k->c->arena, &v, &n,
-				    &k->c->err);
+	int rc = skv_cluster_every_instance(kvcm_cluster(k), k->c->caller.tenant, &k->c->arena,
+					    &v, &n, &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;

@@ -23,14 +23,16 @@
 struct kvcm_health kvcm_health(struct skv_service *s)
 {
 	struct skv_error ignored;
-	int rc = atomic_load(&s->holding) ? SKV_E_NOT_READY : skv_core_ready(s->core, &ignored);
+	int rc = atomic_load(&s->holding) ? SKV_E_NOT_READY
+					  : skv_cluster_ready(s->cluster, &ignored);
 
 	if (rc == SKV_OK || rc == SKV_E_UNAVAILABLE)
-		return (struct kvcm_health){
-			.leads = skv_core_partition_state(s->core, 0) == SKV_CORE_READY,
-			.healthy = rc == SKV_OK };
-	return (struct kvcm_health){ .healthy = skv_core_state_get(s->core) != SKV_CORE_STOPPED &&
-						!skv_core_load_fails(s->core) };
+		return (struct kvcm_health){ .leads = skv_cluster_partition_state(s->cluster, 0) ==
+						      SKV_CORE_READY,
+					     .healthy = rc == SKV_OK };
+	return (struct kvcm_health){ .healthy = skv_cluster_state_get(s->cluster) !=
+							SKV_CORE_STOPPED &&
+						!skv_cluster_load_fails(s->cluster) };
 }
 
 int kvcm_run_admin_checkHealth(struct kvcm_request *k)
@@ -40,7 +42,7 @@ int kvcm_run_admin_checkHealth(struct kvcm_request *k)
 
 	res->is_leader = h.leads;
 	res->is_health = h.healthy;
-	res->elector_last_loop_time_ms = (int64_t)skv_core_owner_seen_ms(kvcm_core(k));
+	res->elector_last_loop_time_ms = (int64_t)skv_cluster_owner_seen_ms(kvcm_cluster(k));
 	return SKV_OK;
 }
 
@@ -49,7 +51,7 @@ int kvcm_run_admin_getManagerClusterInfo(struct kvcm_request *k)
 	const int64_t now = (int64_t)skv_wall_ms(&skv_clock_system);
 	KvcmAdmin__GetManagerClusterInfoResponse *res = k->res;
 	struct kvcm_cluster c;
-	int rc = kvcm_node_cluster(kvcm_core(k), kvcm_of(k)->own, &k->c->arena, &c, &k->c->err);
+	int rc = kvcm_node_cluster(kvcm_cluster(k), kvcm_of(k)->own, &k->c->arena, &c, &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -57,7 +59,7 @@ int kvcm_run_admin_getManagerClusterInfo(struct kvcm_request *k)
 	res->self_node_id = (char *)c.self;
 	res->leader_node_id = (char *)c.leader;
 	res->leader_endpoint = (KvcmAdmin__NodeEndpoint *)c.endpoint;
-	if (skv_core_partition_may_answer(kvcm_core(k), 0) == SKV_OK)
+	if (skv_cluster_partition_may_answer(kvcm_cluster(k), 0) == SKV_OK)
 		res->self_leader_expiration_time = now + (int64_t)c.remaining_ms;
 	return SKV_OK;
 }
@@ -68,7 +70,7 @@ int kvcm_run_admin_leaderDemote(struct kvcm_request *k)
 {
 	uint32_t delay = atomic_load(&kvcm_of(k)->campaign_delay_ms);
 
-	return skv_core_demote(kvcm_core(k), delay, &k->c->err);
+	return skv_cluster_demote(kvcm_cluster(k), delay, &k->c->err);
 }
 
 int kvcm_run_admin_getLeaderElectorConfig(struct kvcm_request *k)

@@ -16,12 +16,10 @@ static const struct kvcm_model *model(const struct kvcm_request *k) { return &kv
 static int find(struct kvcm_request *k, const char *name, struct skv_storage_spec *out)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
-	int rc = skv_core_storages(kvcm_core(k), name, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_cluster_storage(kvcm_cluster(k), name, &k->c->arena, &v, &k->c->err);
 
 	if (rc == SKV_E_NOT_FOUND)
 		return skv_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
-	assert(rc != SKV_OK || n == 1);
 	if (rc == SKV_OK)
 		*out = v[0].spec;
 	return rc;
@@ -59,7 +57,7 @@ int kvcm_run_admin_addStorage(struct kvcm_request *k)
 		return kvcm_missing(k, missing(m));
 	rc = find(k, m->global_unique_name, &have); /* before its directory is touched */
 	if (rc == SKV_E_NOT_FOUND)
-		rc = kvcm_storage_create(kvcm_core(k), m, model(k), &k->c->err);
+		rc = kvcm_storage_create(kvcm_cluster(k), m, model(k), &k->c->err);
 	else if (rc == SKV_OK)
 		rc = skv_fail(&k->c->err, SKV_E_CONFLICT, "name", "it exists");
 	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "name") == 0)
@@ -75,13 +73,13 @@ static int replace(struct kvcm_request *k, const KvcmAdmin__StorageConfig *m,
 		   const struct skv_storage_spec *have)
 {
 	struct skv_error ignored;
-	int rc = skv_core_storage_delete(kvcm_core(k), have->name, &k->c->err);
+	int rc = skv_cluster_storage_delete(kvcm_cluster(k), have->name, &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = kvcm_storage_create(kvcm_core(k), m, model(k), &k->c->err);
+	rc = kvcm_storage_create(kvcm_cluster(k), m, model(k), &k->c->err);
 	if (rc != SKV_OK)
-		skv_core_storage_create(kvcm_core(k), have, &ignored);
+		skv_cluster_storage_put(kvcm_cluster(k), have, SKV_PUT_NEW, NULL, &ignored);
 	return rc;
 }
 
@@ -103,7 +101,7 @@ int kvcm_run_admin_updateStorage(struct kvcm_request *k)
 	if (was->storage_spec_case != m->storage_spec_case)
 		return skv_fail(&k->c->err, SKV_E_INVALID, "storage.storage_spec",
 				"storage.storage_spec: a storage keeps its type; add another one");
-	rc = kvcm_storage_change(kvcm_core(k), m, model(k), &k->c->err);
+	rc = kvcm_storage_change(kvcm_cluster(k), m, model(k), &k->c->err);
 	if (rc == SKV_E_CONFLICT && req->force_update)
 		rc = replace(k, m, &have);
 	else if (rc == SKV_E_CONFLICT)
@@ -125,7 +123,7 @@ static int set_enabled(struct kvcm_request *k, const char *name, bool enabled)
 	if (rc != SKV_OK)
 		return rc;
 	spec.enabled = enabled;
-	return skv_core_storage_change(kvcm_core(k), &spec, &k->c->err);
+	return skv_cluster_storage_put(kvcm_cluster(k), &spec, SKV_PUT_THERE, NULL, &k->c->err);
 }
 
 int kvcm_run_admin_enableStorage(struct kvcm_request *k)
@@ -147,7 +145,7 @@ int kvcm_run_admin_removeStorage(struct kvcm_request *k)
 
 	if (!*name)
 		return kvcm_missing(k, "storage_unique_name");
-	rc = skv_core_storage_delete(kvcm_core(k), name, &k->c->err);
+	rc = skv_cluster_storage_delete(kvcm_cluster(k), name, &k->c->err);
 	if (rc == SKV_E_NOT_FOUND)
 		return skv_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
 	if (rc == SKV_E_IN_USE)
@@ -162,7 +160,7 @@ int kvcm_run_admin_listStorage(struct kvcm_request *k)
 	KvcmAdmin__ListStorageResponse *res = k->res;
 	struct skv_storage_view *v;
 	uint32_t n;
-	int rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_cluster_every_storage(kvcm_cluster(k), "", &k->c->arena, &v, &n, &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;

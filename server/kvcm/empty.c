@@ -23,7 +23,7 @@ static uint64_t proof(struct kvcm_request *k, const char *instance, uint64_t fir
 			 (int)SKV_MAX_NAME, instance, (unsigned long long)first);
 
 	assert(n > 0 && (size_t)n < sizeof text);
-	return skv_key_from_string(skv_core_secret(kvcm_core(k)), text, (size_t)n).lo;
+	return skv_key_from_string(skv_cluster_secret(kvcm_cluster(k)), text, (size_t)n).lo;
 }
 
 static uint32_t seconds(void) { return (uint32_t)(skv_wall_ms(&skv_clock_system) / 1000); }

@@ -51,12 +51,12 @@ static uint32_t ask(struct kvcm_request *k, const char *instance)
 	struct skv_error ignored;
 	const KvcmMeta__InstanceInfo *info;
 	KvcmAdmin__InstanceGroup *m;
-	uint32_t n, lease, windows, least = kvcm_of(k)->transfer_ms;
+	uint32_t lease, windows, least = kvcm_of(k)->transfer_ms;
 
 	if (kvcm_take_instance(k, instance, &spec) != SKV_OK ||
-	    skv_core_groups(kvcm_core(k), spec->group, &k->c->arena, &v, &n, &ignored) != SKV_OK)
+	    skv_cluster_group(kvcm_cluster(k), spec->group, &k->c->arena, &v, &ignored) !=
+		    SKV_OK)
 		return least;
-	assert(n == 1);
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	lease = m ? kvcm_group_lease_ms(m) : 0;
 	info = kvcm_instance_message(spec, &k->c->arena);

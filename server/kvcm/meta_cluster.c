@@ -11,7 +11,7 @@ int kvcm_run_meta_getClusterInfo(struct kvcm_request *k)
 {
 	KvcmMeta__GetClusterInfoResponse *res = k->res;
 	struct kvcm_cluster c;
-	int rc = kvcm_node_cluster(kvcm_core(k), kvcm_of(k)->own, &k->c->arena, &c, &k->c->err);
+	int rc = kvcm_node_cluster(kvcm_cluster(k), kvcm_of(k)->own, &k->c->arena, &c, &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;

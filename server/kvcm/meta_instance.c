@@ -55,10 +55,7 @@ static int put(struct kvcm_request *k, const struct skv_instance_spec *spec)
 	int rc = skv_tenant_use(k->c, SKV_OWNED_GROUP, spec->group);
 
 	if (rc == SKV_OK)
-		rc = skv_tenant_begin_instance(k->c, spec->id, false);
-	if (rc == SKV_OK)
-		rc = skv_core_instance_create(kvcm_core(k), spec, &k->c->err);
-	skv_tenant_end_instance(k->c);
+		rc = skv_cluster_instance_put(kvcm_cluster(k), spec, SKV_PUT_NEW, NULL, &k->c->err);
 	if (rc == SKV_E_CONFLICT)
 		return compare(k, spec); /* somebody was faster */
 	if (rc == SKV_E_NOT_FOUND)
@@ -73,15 +70,14 @@ static int tell_storages(struct kvcm_request *k, const char *group, char **out)
 	struct skv_group_view *v;
 	KvcmAdmin__InstanceGroup *m;
 	struct skv_buf text;
-	uint32_t n, n_storages;
-	int rc = skv_core_groups(kvcm_core(k), group, &k->c->arena, &v, &n, &k->c->err);
+	uint32_t n_storages;
+	int rc = skv_cluster_group(kvcm_cluster(k), group, &k->c->arena, &v, &k->c->err);
 
 	if (rc == SKV_OK)
-		rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &storages, &n_storages,
-				       &k->c->err);
+		rc = skv_cluster_every_storage(kvcm_cluster(k), "", &k->c->arena, &storages,
+					       &n_storages, &k->c->err);
 	if (rc != SKV_OK)
 		return rc;
-	assert(n == 1);
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	if (!m)
 		return kvcm_nomem(k);

@@ -218,6 +218,7 @@ static int start_on(struct kvcm_request *k, uint32_t at)
 
 	for (bool more = at == 0 || at < own->keys.n; more && rc == SKV_OK; at += own->req.n_keys) {
 		own->at = at;
+		own->req.request_id = skv_forward_start_id(k->c, at);
 		own->req.keys = own->keys.v + at;
 		own->req.n_keys = kvcm_portion(own->keys.n - at);
 		own->req.key_specs = own->columns ? own->columns + at : NULL;
@@ -266,7 +267,6 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 	own->req = (struct skv_start_req){
 		.tenant = k->c->caller.tenant,
 		.instance = req->instance_id,
-		.request_id = "",
 		.deadline_ms = deadline_of(req->write_timeout_seconds),
 		.grace_ms = kvcm_of(k)->transfer_ms, /* writers do not look at the deadline */
 		.selective = true, /* a masked block is one that they need not write */

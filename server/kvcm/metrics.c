@@ -128,12 +128,13 @@ static void each_storage(const struct walk *w, const struct skv_stats *s)
 #undef EACH
 }
 
-static void each_total(const struct walk *w, const struct skv_core *core, const struct skv_stats *s)
+static void each_total(const struct walk *w, const struct skv_cluster *cluster,
+		       const struct skv_stats *s)
 {
 	struct skv_core_counters got;
 	const struct skv_core_counters *c = &got;
 
-	skv_core_counters_get(core, &got);
+	skv_cluster_counters_get(cluster, &got);
 #define EACH(title, kind, form, expr, text)                             \
 	do {                                                            \
 		struct kvcm_metric m = METRIC(title, kind, form, text); \
@@ -148,12 +149,13 @@ void kvcm_metrics_each(const struct skv_api *api, struct skv_service *s, struct 
 {
 	const struct walk w = { sink, ctx };
 	struct skv_error ignored;
+	const struct skv_page page = skv_metrics_page(s);
 	struct skv_stats stats;
 
 	each_op(&w, api, s);
-	if (skv_core_stats(s->core, a, &stats, &ignored) != SKV_OK)
+	if (skv_cluster_stats(s->cluster, &page, a, &stats, &ignored) != SKV_OK)
 		return;
-	each_total(&w, s->core, &stats);
+	each_total(&w, s->cluster, &stats);
 	each_group(&w, &stats);
 	each_instance(&w, &stats);
 	each_storage(&w, &stats);

@@ -23,7 +23,7 @@
 #include <kvcm/admin.pb-c.h>
 #include <kvcm/meta.pb-c.h>
 
-struct skv_core;
+struct skv_cluster;
 
 /* ---- storages -------------------------------------------------------------------------------- */
 
@@ -34,11 +34,11 @@ int kvcm_storage_spec(const KvcmAdmin__StorageConfig *m, const struct kvcm_model
 /* Makes the storage, with the last directories of its root, and gives it its place in the groups
  * that wait for it. SKV_E_CONFLICT: it exists (field "name"), or its directory is another's.
  * Blocks; from any thread but the core's. */
-int kvcm_storage_create(struct skv_core *core, const KvcmAdmin__StorageConfig *m,
+int kvcm_storage_create(struct skv_cluster *cluster, const KvcmAdmin__StorageConfig *m,
 			const struct kvcm_model *o, struct skv_error *err);
 /* Changes what may change of one that exists, which stays enabled or disabled as it is.
  * SKV_E_NOT_FOUND. Blocks, as above. */
-int kvcm_storage_change(struct skv_core *core, const KvcmAdmin__StorageConfig *m,
+int kvcm_storage_change(struct skv_cluster *cluster, const KvcmAdmin__StorageConfig *m,
 			const struct kvcm_model *o, struct skv_error *err);
 /* As it was given, or made up for a storage that another API made. NULL: out of memory. */
 KvcmAdmin__StorageConfig *kvcm_storage_message(const struct skv_storage_spec *s,
@@ -62,7 +62,7 @@ int kvcm_group_spec(const KvcmAdmin__InstanceGroup *m, const struct skv_storage_
 /* As kvcm_storage_message; `version` is the spec's. */
 KvcmAdmin__InstanceGroup *kvcm_group_message(const struct skv_group_spec *g, struct skv_arena *a);
 /* Orders the candidates of all groups anew by the types of the storages that exist now. Blocks. */
-int kvcm_groups_refit(struct skv_core *core, struct skv_error *err);
+int kvcm_groups_refit(struct skv_cluster *cluster, struct skv_error *err);
 /* Lease that a lookup must ask for at least, so that bytes stay for as long as the group's
  * `delay_before_delete_ms` promises; 0 = no promise. */
 uint32_t kvcm_group_lease_ms(const KvcmAdmin__InstanceGroup *m);

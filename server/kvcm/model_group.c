@@ -378,7 +378,7 @@ static bool same_storages(const struct skv_group_spec *a, const struct skv_group
 
 /* One group; SKV_OK also when somebody changed or removed it meanwhile: who did has
  * seen the storages of now. */
-static int refit(struct skv_core *core, const struct skv_group_spec *have,
+static int refit(struct skv_cluster *cluster, const struct skv_group_spec *have,
 		 const struct skv_storage_view *storages, uint32_t n, struct skv_arena *a,
 		 struct skv_error *err)
 {
@@ -393,11 +393,11 @@ static int refit(struct skv_core *core, const struct skv_group_spec *have,
 		return SKV_OK;
 	old.storages = s.storages; /* the order only */
 	old.n_storages = s.n_storages;
-	rc = skv_core_group_put(core, &old, &version, NULL, err);
+	rc = skv_cluster_group_put(cluster, &old, SKV_PUT_ANY, &version, NULL, err);
 	return rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
-int kvcm_groups_refit(struct skv_core *core, struct skv_error *err)
+int kvcm_groups_refit(struct skv_cluster *cluster, struct skv_error *err)
 {
 	struct skv_storage_view *storages;
 	struct skv_group_view *groups;
@@ -407,11 +407,11 @@ int kvcm_groups_refit(struct skv_core *core, struct skv_error *err)
 
 	assert(skv_thread_locks == 0);
 	skv_arena_init(&a);
-	rc = skv_core_storages(core, NULL, &a, &storages, &n_storages, err);
+	rc = skv_cluster_every_storage(cluster, "", &a, &storages, &n_storages, err);
 	if (rc == SKV_OK)
-		rc = skv_core_groups(core, NULL, &a, &groups, &n_groups, err);
+		rc = skv_cluster_every_group(cluster, "", &a, &groups, &n_groups, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < n_groups; i++)
-		rc = refit(core, &groups[i].spec, storages, n_storages, &a, err);
+		rc = refit(cluster, &groups[i].spec, storages, n_storages, &a, err);
 	skv_arena_destroy(&a);
 	return rc;
 }

@@ -224,10 +224,9 @@ int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *i
 		rc = set_places(m, o, id, a, &s, err);
 	if (rc != SKV_OK)
 		return rc;
-	assert(o->storage_unit > 0);
-	s.capacity = o->storage_capacity - o->storage_capacity % o->storage_unit;
+	s.capacity = o->storage_capacity;
 	s.file_size = o->storage_file_size ? o->storage_file_size : KVCM_MAX_FILE_SIZE;
-	s.file_size = at_most(at_most(s.file_size, KVCM_MAX_FILE_SIZE), s.capacity);
+	s.file_size = at_most(s.file_size, KVCM_MAX_FILE_SIZE);
 	s.any_mount = o->any_mount &&
 		      m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS;
 	s.extra = kvcm_model_text(&m->base, a);
@@ -290,10 +289,11 @@ static int make_parent(const config *m, const char *root, struct skv_error *err)
 }
 
 /* Eight digits that are this store's for ever, and tell nothing about its secret. */
-static void own_id(struct skv_core *core, char out[9])
+static void own_id(struct skv_cluster *cluster, char out[9])
 {
 	static const char text[] = "directory of storages";
-	struct skv_key key = skv_key_from_string(skv_core_secret(core), text, sizeof text - 1);
+	struct skv_key key =
+		skv_key_from_string(skv_cluster_secret(cluster), text, sizeof text - 1);
 
 	snprintf(out, 9, "%08" PRIx32, (uint32_t)(key.hi >> 32));
 }
@@ -315,17 +315,17 @@ static void keep_fixed(struct skv_storage_spec *s, const struct skv_storage_spec
 }
 
 /* The storage's spec for this manager. */
-static int spec_here(struct skv_core *core, const config *m, const struct kvcm_model *o,
+static int spec_here(struct skv_cluster *cluster, const config *m, const struct kvcm_model *o,
 		     struct skv_arena *a, struct skv_storage_spec *s, struct skv_error *err)
 {
 	char id[9];
 
 	if (!o->id)
-		own_id(core, id);
+		own_id(cluster, id);
 	return kvcm_storage_spec(m, o, o->id ? o->id : id, a, s, err);
 }
 
-int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvcm_model *o,
+int kvcm_storage_create(struct skv_cluster *cluster, const config *m, const struct kvcm_model *o,
 			struct skv_error *err)
 {
 	struct skv_storage_spec s;
@@ -334,41 +334,39 @@ int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvc
 
 	assert(skv_thread_locks == 0);
 	skv_arena_init(&a);
-	rc = spec_here(core, m, o, &a, &s, err);
+	rc = spec_here(cluster, m, o, &a, &s, err);
 	if (rc == SKV_OK)
-		rc = skv_core_root_allowed(core, s.root, err);
+		rc = skv_cluster_root_allowed(cluster, s.root, err);
 	if (rc == SKV_OK && *s.root)
 		rc = make_parent(m, s.root, err);
 	if (rc == SKV_OK && o->owner && *s.root)
 		rc = kvcm_private_mark(s.root, o->id, o->owner, err);
 	if (rc == SKV_OK)
-		rc = skv_core_storage_create(core, &s, err);
+		rc = skv_cluster_storage_put(cluster, &s, SKV_PUT_NEW, NULL, err);
 	if (rc == SKV_OK)
-		rc = kvcm_groups_refit(core, err);
+		rc = kvcm_groups_refit(cluster, err);
 	skv_arena_destroy(&a);
 	return rc;
 }
 
-int kvcm_storage_change(struct skv_core *core, const config *m, const struct kvcm_model *o,
+int kvcm_storage_change(struct skv_cluster *cluster, const config *m, const struct kvcm_model *o,
 			struct skv_error *err)
 {
 	struct skv_storage_spec s;
 	struct skv_storage_view *v;
 	struct skv_arena a;
-	uint32_t n;
 	int rc;
 
 	skv_arena_init(&a);
-	rc = spec_here(core, m, o, &a, &s, err);
+	rc = spec_here(cluster, m, o, &a, &s, err);
 	if (rc == SKV_OK)
-		rc = skv_core_storages(core, s.name, &a, &v, &n, err);
+		rc = skv_cluster_storage(cluster, s.name, &a, &v, err);
 	if (rc == SKV_OK) {
-		assert(n == 1);
 		keep_fixed(&s, &v[0].spec);
-		rc = skv_core_storage_change(core, &s, err);
+		rc = skv_cluster_storage_put(cluster, &s, SKV_PUT_THERE, NULL, err);
 	}
 	if (rc == SKV_OK)
-		rc = kvcm_groups_refit(core, err);
+		rc = kvcm_groups_refit(cluster, err);
 	skv_arena_destroy(&a);
 	return rc;
 }

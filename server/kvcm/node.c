@@ -13,7 +13,7 @@
 
 #define KIND "node"
 
-int kvcm_node_publish(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
+int kvcm_node_publish(struct skv_cluster *cluster, const KvcmAdmin__NodeEndpoint *own,
 		      struct skv_error *err)
 {
 	struct skv_arena a;
@@ -22,14 +22,14 @@ int kvcm_node_publish(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
 
 	skv_arena_init(&a);
 	text = kvcm_model_text(&own->base, &a);
-	rc = text ? skv_node_publish(core, KIND, text, err) : kvcm_model_nomem(err);
+	rc = text ? skv_node_publish(cluster, KIND, text, err) : kvcm_model_nomem(err);
 	skv_arena_destroy(&a);
 	return rc;
 }
 
-void kvcm_node_retire(struct skv_core *core) { skv_node_retire(core, KIND); }
+void kvcm_node_retire(struct skv_cluster *cluster) { skv_node_retire(cluster, KIND); }
 
-int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
+int kvcm_node_cluster(struct skv_cluster *cluster, const KvcmAdmin__NodeEndpoint *own,
 		      struct skv_arena *a, struct kvcm_cluster *out, struct skv_error *err)
 {
 	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME];
@@ -37,7 +37,7 @@ int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
 	const char *text;
 
 	*out = (struct kvcm_cluster){ .self = own->node_id, .leader = "" };
-	skv_core_leader(core, self, leader, &out->remaining_ms);
+	skv_cluster_leader(cluster, self, leader, &out->remaining_ms);
 	if (!*leader)
 		return SKV_OK;
 	if (strcmp(self, leader) == 0) {
@@ -45,7 +45,7 @@ int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
 		out->endpoint = own;
 		return SKV_OK;
 	}
-	if (skv_node_text(core, KIND, leader, a, &text, &ignored) == SKV_OK)
+	if (skv_node_text(cluster, KIND, leader, a, &text, &ignored) == SKV_OK)
 		out->endpoint = (const KvcmAdmin__NodeEndpoint *)kvcm_model_message(
 			&kvcm_admin__node_endpoint__descriptor, text, a);
 	/* A leader that has not published yet is still somebody. */

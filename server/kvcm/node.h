@@ -15,7 +15,7 @@
 #include <kvcm/admin.pb-c.h>
 #include <kvcm/meta.pb-c.h>
 
-struct skv_core;
+struct skv_cluster;
 
 struct kvcm_cluster {
 	const char *self;   /* node id */
@@ -25,7 +25,7 @@ struct kvcm_cluster {
 };
 
 /* Who leads, also on a follower. Strings live in `a`, or as long as `own`. SKV_E_NOMEM only. */
-int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
+int kvcm_node_cluster(struct skv_cluster *cluster, const KvcmAdmin__NodeEndpoint *own,
 		      struct skv_arena *a, struct kvcm_cluster *out, struct skv_error *err);
 /* The same endpoint in the meta service's words, without the admin ports. NULL: out of memory. */
 KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e,

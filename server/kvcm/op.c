@@ -17,6 +17,8 @@ struct kvcm *kvcm_of(const struct kvcm_request *k) { return k->c->api->ctx; }
 
 struct skv_core *kvcm_core(const struct kvcm_request *k) { return skv_request_core(k->c); }
 
+struct skv_cluster *kvcm_cluster(const struct kvcm_request *k) { return skv_request_cluster(k->c); }
+
 /* ---- results --------------------------------------------------------------------------------- */
 
 char *kvcm_text(struct kvcm_request *k, const char *fmt, ...)
@@ -107,11 +109,11 @@ int kvcm_op_run(struct kvcm_request *k)
 
 	assert(k->op == k->c->route->own &&
 	       (!(k->op->flags & KVCM_WORKER) || k->c->route->flags & ROUTE_BLOCKS));
+	if (k->op->flags & KVCM_INSTANCE && *kvcm_field(k, "instance_id"))
+		skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, kvcm_field(k, "instance_id"));
 	rc = k->op->flags & KVCM_LEADER ? skv_request_check_core(k->c) : SKV_OK;
 	if (rc != SKV_OK)
 		return rc;
-	if (k->op->flags & KVCM_INSTANCE && *kvcm_field(k, "instance_id"))
-		skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, kvcm_field(k, "instance_id"));
 	if (k->op->flags & KVCM_FAULTS &&
 	    kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {
 		k->message = kvcm_text(k, "%s fail due to fault injection", k->op->name);
@@ -130,10 +132,9 @@ static bool is_registered(const struct kvcm_request *k)
 	const char *id = kvcm_field(k, "instance_id");
 	struct skv_instance_view *v;
 	struct skv_error ignored;
-	uint32_t n;
 
-	return *id && skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, &v,
-					 &n, &ignored) != SKV_E_NOT_FOUND;
+	return *id && skv_cluster_instance(kvcm_cluster(k), k->c->caller.tenant, id, &k->c->arena,
+					   &v, &ignored) != SKV_E_NOT_FOUND;
 }
 
 int kvcm_answer_code(const struct kvcm_request *k, int status)

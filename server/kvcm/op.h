@@ -87,6 +87,7 @@ struct kvcm_health kvcm_health(struct skv_service *s);
 
 struct kvcm *kvcm_of(const struct kvcm_request *k);
 struct skv_core *kvcm_core(const struct kvcm_request *k);
+struct skv_cluster *kvcm_cluster(const struct kvcm_request *k);
 
 /* ---- answers of an operation ----------------------------------------------------------------- */
 

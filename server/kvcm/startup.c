@@ -64,56 +64,55 @@ int kvcm_startup_group(const char *file, const char *json, struct skv_arena *a,
 /* ---- making ---------------------------------------------------------------------------------- */
 
 static int make_storage(const struct kvcm_startup_storage *s, const struct kvcm_model *model,
-			struct skv_core *core, struct skv_arena *a, struct skv_error *err)
+			struct skv_cluster *cluster, struct skv_arena *a, struct skv_error *err)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
-	int rc = skv_core_storages(core, s->name, a, &v, &n, err);
+	int rc = skv_cluster_storage(cluster, s->name, a, &v, err);
 
 	if (rc != SKV_E_NOT_FOUND)
 		return rc;
-	rc = kvcm_storage_create(core, s->config, model, err);
+	rc = kvcm_storage_create(cluster, s->config, model, err);
 	if (rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0)
 		return SKV_OK; /* somebody was faster */
 	if (rc != SKV_OK || s->enabled)
 		return rc;
-	rc = skv_core_storages(core, s->name, a, &v, &n, err);
+	rc = skv_cluster_storage(cluster, s->name, a, &v, err);
 	if (rc != SKV_OK)
 		return rc;
 	v[0].spec.enabled = false;
-	return skv_core_storage_change(core, &v[0].spec, err);
+	return skv_cluster_storage_put(cluster, &v[0].spec, SKV_PUT_THERE, NULL, err);
 }
 
-static int make_group(const struct kvcm_startup_group *g, struct skv_core *core,
+static int make_group(const struct kvcm_startup_group *g, struct skv_cluster *cluster,
 		      struct skv_arena *a, struct skv_error *err)
 {
 	struct skv_storage_view *storages;
 	struct skv_group_view *v;
 	struct skv_group_spec spec;
 	uint32_t n;
-	int rc = skv_core_groups(core, g->name, a, &v, &n, err);
+	int rc = skv_cluster_group(cluster, g->name, a, &v, err);
 
 	if (rc != SKV_E_NOT_FOUND)
 		return rc;
-	rc = skv_core_storages(core, NULL, a, &storages, &n, err);
+	rc = skv_cluster_every_storage(cluster, "", a, &storages, &n, err);
 	if (rc == SKV_OK)
 		rc = kvcm_group_spec(g->group, storages, n, a, &spec, err);
 	if (rc == SKV_OK)
-		rc = skv_core_group_create(core, &spec, err);
+		rc = skv_cluster_group_put(cluster, &spec, SKV_PUT_NEW, NULL, NULL, err);
 	return rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0 ? SKV_OK : rc;
 }
 
 int kvcm_startup_make(const struct kvcm_startup *s, const struct kvcm_model *model,
-		      struct skv_core *core, struct skv_error *err)
+		      struct skv_cluster *cluster, struct skv_error *err)
 {
 	struct skv_arena a;
 	int rc = SKV_OK;
 
 	skv_arena_init(&a);
 	for (size_t i = 0; rc == SKV_OK && i < s->n_storages; i++)
-		rc = make_storage(&s->storages[i], model, core, &a, err);
+		rc = make_storage(&s->storages[i], model, cluster, &a, err);
 	for (size_t i = 0; rc == SKV_OK && i < s->n_groups; i++)
-		rc = make_group(&s->groups[i], core, &a, err);
+		rc = make_group(&s->groups[i], cluster, &a, err);
 	skv_arena_destroy(&a);
 	return rc;
 }

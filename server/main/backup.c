@@ -55,10 +55,9 @@ static void remove_file(const char *path)
 static int backup(struct copy *c, const char *store, const char *file)
 {
 	const struct timespec pause = { 0, 200 * 1000 * 1000 };
-	const char *path;
 	int rc;
 
-	if (skv_store_backend(file, &path) != &skv_store_sqlite)
+	if (!skv_store_is_file(file))
 		return skv_fail(&c->err, SKV_E_INVALID, "to", "--to: name a file");
 	if (access(file, F_OK) == 0)
 		return skv_fail(&c->err, SKV_E_CONFLICT, "to", "%.200s exists already", file);

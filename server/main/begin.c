@@ -35,20 +35,20 @@ void serve_end(struct service *s, int status)
 		kill(getpid(), SIGTERM);
 }
 
-/* "default (file ./slabkv-data, 16384 MiB), 2 page spaces" */
+/* "default (file ./slabkv-data, 16384 MiB)" */
 static void put_storages(struct service *s, struct skv_buf *out)
 {
 	struct skv_storage_view *v = NULL;
 	struct skv_arena a;
 	struct skv_error err;
-	uint32_t n = 0, spaces = 0, told = 0;
+	uint32_t n = 0, external = 0, told = 0;
 
 	skv_arena_init(&a);
-	if (skv_core_storages(s->core, NULL, &a, &v, &n, &err) != SKV_OK)
+	if (skv_cluster_every_storage(s->cluster, "", &a, &v, &n, &err) != SKV_OK)
 		n = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		if (strcmp(v[i].spec.type, "external") == 0) {
-			spaces++;
+			external++;
 			continue;
 		}
 		skv_buf_printf(out, "%s%s (%s%s%s, %" PRIu64 " MiB%s)", told++ ? ", " : "",
@@ -56,9 +56,9 @@ static void put_storages(struct service *s, struct skv_buf *out)
 			       v[i].spec.root, v[i].spec.capacity >> 20,
 			       v[i].healthy ? "" : ", not usable now");
 	}
-	assert(told + spaces == n);
-	if (spaces)
-		skv_buf_printf(out, "%s%u page spaces", told ? ", " : "", spaces);
+	assert(told + external == n);
+	if (external)
+		skv_buf_printf(out, "%s%u external", told ? ", " : "", external);
 	skv_put_u8(out, '\0');
 	skv_arena_destroy(&a);
 }
@@ -120,27 +120,28 @@ static bool is_follower(struct service *s)
 {
 	char url[SKV_URL_MAX];
 
-	return skv_core_state_get(s->core) == SKV_CORE_STANDBY &&
+	return skv_cluster_state_get(s->cluster) == SKV_CORE_STANDBY &&
 	       skv_service_leader_url(s->service, url) == SKV_OK;
 }
 
 static int make_objects(struct service *s, struct skv_error *err)
 {
 	assert(skv_thread_locks == 0); /* a storage's directory may hang */
-	return skv_compat_has_objects(s->compat) ? skv_compat_make(s->compat, s->core, err)
-						 : skv_defaults_make(s->p, s->compat, s->core, err);
+	return skv_compat_has_objects(s->compat)
+		       ? skv_compat_make(s->compat, s->cluster, err)
+		       : skv_defaults_make(s->p, s->compat, s->cluster, err);
 }
 
 /* It passes, or other managers who have partitions cannot be asked now. */
 static bool is_early(const struct service *s, int rc)
 {
 	return rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER ||
-	       (rc == SKV_E_UNAVAILABLE && skv_core_may_answer(s->core) != SKV_OK);
+	       (rc == SKV_E_UNAVAILABLE && skv_cluster_may_answer(s->cluster) != SKV_OK);
 }
 
 static bool has_first(const struct service *s)
 {
-	return skv_core_partition_may_answer(s->core, 0) == SKV_OK;
+	return skv_cluster_partition_may_answer(s->cluster, 0) == SKV_OK;
 }
 
 static void log_owner(const struct service *s)
@@ -148,7 +149,7 @@ static void log_owner(const struct service *s)
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
 	uint64_t left;
 
-	skv_core_leader(s->core, self, owner, &left);
+	skv_cluster_leader(s->cluster, self, owner, &left);
 	skv_log(SKV_LOG_INFO, "main", *owner ? "standby: this manager does not own the store %s"
 					     : "not ready: nobody owns the store %s yet",
 		s->store_shown);
@@ -162,12 +163,12 @@ static int await_defaults(struct service *s, bool *made, struct skv_error *err)
 	bool told = false;
 
 	while (!atomic_load(&s->stopping) && is_early(s, rc)) {
-		if (skv_core_wait_ready(s->core, POLL_MS) == SKV_OK) {
+		if (skv_cluster_wait_ready(s->cluster, POLL_MS) == SKV_OK) {
 			*made = has_first(s);
-			if (*made && !skv_core_has_storages(s->core))
+			if (*made && !skv_cluster_has_storages(s->cluster))
 				skv_service_hold_calls(s->service);
 			rc = *made ? make_objects(s, err) : SKV_OK;
-		} else if (!told && skv_core_state_get(s->core) == SKV_CORE_STANDBY) {
+		} else if (!told && skv_cluster_state_get(s->cluster) == SKV_CORE_STANDBY) {
 			told = true;
 			log_owner(s);
 			if (open_for_business(s, err) != SKV_OK)
@@ -202,7 +203,7 @@ static void await_storage(struct service *s)
 	unsigned rounds = 0;
 	struct skv_error err;
 
-	while (!atomic_load(&s->stopping) && skv_core_ready(s->core, &err) != SKV_OK) {
+	while (!atomic_load(&s->stopping) && skv_cluster_ready(s->cluster, &err) != SKV_OK) {
 		if (++rounds == 100)
 			skv_log(SKV_LOG_WARN, "main", "not ready yet: %s", err.message);
 		/* it answers already; this may last */
@@ -215,14 +216,15 @@ static void await_storage(struct service *s)
 static int publish_all(struct service *s, struct skv_error *err)
 {
 	const char *url = s->service->advertised;
-	int rc = skv_compat_publish(s->compat, s->core, err);
+	int rc = skv_compat_publish(s->compat, s->cluster, err);
 
 	if (rc == SKV_OK && *url)
-		rc = skv_node_publish(s->core, SKV_NODE_URL, url, err);
+		rc = skv_node_publish(s->cluster, SKV_NODE_URL, url, err);
 	if (rc == SKV_OK) /* before the address */
-		rc = skv_node_publish(s->core, SKV_NODE_ASK,
+		rc = skv_node_publish(s->cluster, SKV_NODE_ASK,
 				      skv_auth_manager_token(&s->service->auth), err);
-	return rc == SKV_OK ? skv_node_publish(s->core, SKV_NODE_PEER, s->service->peer, err) : rc;
+	return rc == SKV_OK ? skv_node_publish(s->cluster, SKV_NODE_PEER, s->service->peer, err)
+			    : rc;
 }
 
 /* Publishes this manager's address for the others. Retried, because the store may be busy for

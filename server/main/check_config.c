@@ -226,17 +226,16 @@ static void check_certificates(struct check *c)
 /* One that does not exist is not made. */
 static void check_store(struct check *c)
 {
-	struct skv_store_options o = { .durability = SKV_DURABILITY_FULL };
-	const struct skv_store_ops *backend = skv_store_backend(c->p.store, &o.path);
+	const struct skv_store_options o = { .path = c->p.store };
 	struct skv_error err = { 0 };
 	struct skv_store *store;
 	int rc;
 
-	if (backend == &skv_store_sqlite && access(c->p.store, F_OK) != 0) {
+	if (skv_store_is_file(c->p.store) && access(c->p.store, F_OK) != 0) {
 		check_writable(c, SKV_PARAM_store, c->p.store);
 		return;
 	}
-	rc = skv_store_open(backend, &o, &store, &err);
+	rc = skv_store_open(skv_store_backend(o.path), &o, &store, &err);
 	if (rc == SKV_OK)
 		skv_store_close(store);
 	found(c, SKV_PARAM_store, rc, &err);

@@ -116,7 +116,7 @@ int skv_compat_create(const struct skv_params *p, struct skv_compat **out, struc
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	c->p = p;
 	c->on = strcmp(p->compat, "kvcm") == 0;
-	c->in_memory = strcmp(p->store, ":memory:") == 0;
+	c->in_memory = strcmp(p->store, SKV_STORE_IN_MEMORY) == 0;
 	skv_arena_init(&c->arena);
 	skv_mutex_init(&c->lock);
 	set_model(c);
@@ -239,17 +239,16 @@ int skv_compat_place(const struct skv_compat *c, char root[SKV_MAX_ROOT + 1], st
 }
 
 /* The storage of an earlier start stays where it is. */
-static void warn_of_other_root(const struct skv_compat *c, struct skv_core *core)
+static void warn_of_other_root(const struct skv_compat *c, struct skv_cluster *cluster)
 {
 	const size_t n = strlen(c->root);
 	struct skv_storage_view *v;
 	struct skv_error ignored;
 	struct skv_arena a;
-	uint32_t found;
 
 	skv_arena_init(&a);
 	if (skv_params_is_given(c->p, SKV_PARAM_storage_root) && c->startup.n_storages == 1 &&
-	    skv_core_storages(core, c->startup.storages[0].name, &a, &v, &found, &ignored) ==
+	    skv_cluster_storage(cluster, c->startup.storages[0].name, &a, &v, &ignored) ==
 		    SKV_OK &&
 	    (strncmp(v[0].spec.root, c->root, n) != 0 || v[0].spec.root[n] != '/'))
 		skv_log(SKV_LOG_WARN, "main",
@@ -259,25 +258,25 @@ static void warn_of_other_root(const struct skv_compat *c, struct skv_core *core
 	skv_arena_destroy(&a);
 }
 
-int skv_compat_make(struct skv_compat *c, struct skv_core *core, struct skv_error *err)
+int skv_compat_make(struct skv_compat *c, struct skv_cluster *cluster, struct skv_error *err)
 {
-	int rc = kvcm_startup_make(&c->startup, &c->model, core, err);
+	int rc = kvcm_startup_make(&c->startup, &c->model, cluster, err);
 
 	if (rc == SKV_OK)
-		warn_of_other_root(c, core);
+		warn_of_other_root(c, cluster);
 	return rc;
 }
 
-int skv_compat_publish(struct skv_compat *c, struct skv_core *core, struct skv_error *err)
+int skv_compat_publish(struct skv_compat *c, struct skv_cluster *cluster, struct skv_error *err)
 {
-	return kvcm_node_publish(core, &c->endpoint, err);
+	return kvcm_node_publish(cluster, &c->endpoint, err);
 }
 
 /* ---- shutdown
  * ------------------------------------------------------------------------------------ */
 
 /* Directories of no further use; removed when the core has released them. */
-static void remember_roots(struct skv_compat *c, struct skv_core *core)
+static void remember_roots(struct skv_compat *c, struct skv_cluster *cluster)
 {
 	struct skv_storage_view *v;
 	struct skv_arena a;
@@ -286,7 +285,7 @@ static void remember_roots(struct skv_compat *c, struct skv_core *core)
 
 	assert(c->in_memory && c->n_roots == 0);
 	skv_arena_init(&a);
-	if (skv_core_storages(core, NULL, &a, &v, &n, &ignored) == SKV_OK)
+	if (skv_cluster_every_storage(cluster, "", &a, &v, &n, &ignored) == SKV_OK)
 		c->roots = skv_calloc(n + 1, sizeof *c->roots);
 	for (uint32_t i = 0; c->roots && i < n; i++) {
 		const char *dot = strrchr(v[i].spec.root, '.');
@@ -297,11 +296,11 @@ static void remember_roots(struct skv_compat *c, struct skv_core *core)
 	skv_arena_destroy(&a);
 }
 
-void skv_compat_retire(struct skv_compat *c, struct skv_core *core)
+void skv_compat_retire(struct skv_compat *c, struct skv_cluster *cluster)
 {
-	kvcm_node_retire(core);
+	kvcm_node_retire(cluster);
 	if (c->in_memory)
-		remember_roots(c, core);
+		remember_roots(c, cluster);
 }
 
 uint32_t skv_compat_drain(struct skv_compat *c, uint32_t timeout_ms)

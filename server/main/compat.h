@@ -14,7 +14,7 @@
 #include <skv/params.h>
 
 struct skv_api;
-struct skv_core;
+struct skv_cluster;
 struct skv_service;
 struct skv_compat;
 
@@ -35,11 +35,11 @@ bool skv_compat_has_objects(const struct skv_compat *c);
 int skv_compat_place(const struct skv_compat *c, char root[SKV_MAX_ROOT + 1],
 		     struct skv_error *err);
 /* Creates the missing ones. Blocks; errors as skv_defaults_make. */
-int skv_compat_make(struct skv_compat *c, struct skv_core *core, struct skv_error *err);
+int skv_compat_make(struct skv_compat *c, struct skv_cluster *cluster, struct skv_error *err);
 /* Publishes this manager's address for the others. Blocks; may be retried. */
-int skv_compat_publish(struct skv_compat *c, struct skv_core *core, struct skv_error *err);
+int skv_compat_publish(struct skv_compat *c, struct skv_cluster *cluster, struct skv_error *err);
 /* Shutdown, in the transports' steps: drain, quiet, destroy. `core`: NULL = there was none. */
-void skv_compat_retire(struct skv_compat *c, struct skv_core *core);
+void skv_compat_retire(struct skv_compat *c, struct skv_cluster *cluster);
 uint32_t skv_compat_drain(struct skv_compat *c, uint32_t timeout_ms);
 bool skv_compat_quiet(struct skv_compat *c, uint32_t timeout_ms);
 /* Closes the ports; directories of a store in memory are removed after the core

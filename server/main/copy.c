@@ -71,14 +71,13 @@ static int go_on(struct copy *c, size_t bytes)
 
 static int open_end(struct copy_end *e, const char *text, bool must_exist, struct skv_error *err)
 {
-	struct skv_store_options o = { .durability = SKV_DURABILITY_FULL };
-	const struct skv_store_ops *backend = skv_store_backend(text, &o.path);
+	const struct skv_store_options o = { .path = text };
 
 	skv_store_shown(text, e->shown);
-	if (must_exist && backend == &skv_store_sqlite && access(text, R_OK) != 0)
+	if (must_exist && skv_store_is_file(text) && access(text, R_OK) != 0)
 		return skv_fail(err, SKV_E_NOT_FOUND, "from", "cannot read the store %.200s: %s",
 				e->shown, strerror(errno));
-	return skv_store_open(backend, &o, &e->store, err);
+	return skv_store_open(skv_store_backend(text), &o, &e->store, err);
 }
 
 int copy_open(struct copy *c, const char *from, const char *to)

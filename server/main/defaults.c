@@ -17,14 +17,14 @@
 #define DEFAULT_GROUP "default"
 
 static int create_storage(const struct skv_params *p, const struct skv_compat *compat,
-			  struct skv_core *core, struct skv_error *err)
+			  struct skv_cluster *cluster, struct skv_error *err)
 {
 	char root[SKV_MAX_ROOT + 1];
 	struct skv_storage_spec spec = {
 		.name = DEFAULT_STORAGE,
 		.type = "file",
 		.root = root,
-		.capacity = p->storage_capacity - p->storage_capacity % p->storage_unit,
+		.capacity = p->storage_capacity,
 		.file_size = p->storage_file_size,
 		.unit = p->storage_unit,
 		.enabled = true,
@@ -36,8 +36,8 @@ static int create_storage(const struct skv_params *p, const struct skv_compat *c
 		rc = skv_compat_place(compat, root, err);
 	if (rc != SKV_OK)
 		return rc;
-	assert(spec.capacity % spec.unit == 0 && root[0] == '/');
-	rc = skv_core_storage_create(core, &spec, &cause);
+	assert(root[0] == '/');
+	rc = skv_cluster_storage_put(cluster, &spec, SKV_PUT_NEW, NULL, &cause);
 	if (rc == SKV_E_CONFLICT && strcmp(cause.field, "name") == 0)
 		return SKV_OK; /* somebody was faster */
 	if (rc == SKV_OK || rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER)
@@ -48,11 +48,10 @@ static int create_storage(const struct skv_params *p, const struct skv_compat *c
 			cause.message);
 }
 
-static int grow_storage(const struct skv_params *p, struct skv_core *core,
+static int grow_storage(const struct skv_params *p, struct skv_cluster *cluster,
 			const struct skv_storage_view *have, struct skv_error *err)
 {
 	struct skv_storage_spec spec = have->spec;
-	uint64_t unit = spec.unit ? spec.unit : p->storage_unit;
 	char root[SKV_MAX_ROOT + 1];
 
 	if (skv_params_is_given(p, SKV_PARAM_storage_root) &&
@@ -62,54 +61,51 @@ static int grow_storage(const struct skv_params *p, struct skv_core *core,
 			"storage_root is %s, but the storage '" DEFAULT_STORAGE "' of this store "
 			"lies in %s and stays there",
 			root, spec.root);
-	assert(unit > 0);
-	spec.capacity = p->storage_capacity - p->storage_capacity % unit;
+	assert(spec.unit > 0);
+	spec.capacity = p->storage_capacity - p->storage_capacity % spec.unit;
 	if (!skv_params_is_given(p, SKV_PARAM_storage_capacity) ||
 	    spec.capacity <= have->spec.capacity)
 		return SKV_OK;
-	return skv_core_storage_change(core, &spec, err);
+	return skv_cluster_storage_put(cluster, &spec, SKV_PUT_THERE, NULL, err);
 }
 
 static int make_storage(const struct skv_params *p, const struct skv_compat *compat,
-			struct skv_core *core, struct skv_arena *a, struct skv_error *err)
+			struct skv_cluster *cluster, struct skv_arena *a, struct skv_error *err)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
-	int rc = skv_core_storages(core, DEFAULT_STORAGE, a, &v, &n, err);
+	int rc = skv_cluster_storage(cluster, DEFAULT_STORAGE, a, &v, err);
 
 	if (rc == SKV_E_NOT_FOUND)
-		return create_storage(p, compat, core, err);
+		return create_storage(p, compat, cluster, err);
 	if (rc != SKV_OK)
 		return rc;
-	assert(n == 1);
-	return grow_storage(p, core, &v[0], err);
+	return grow_storage(p, cluster, &v[0], err);
 }
 
-static int make_group(struct skv_core *core, struct skv_arena *a, struct skv_error *err)
+static int make_group(struct skv_cluster *cluster, struct skv_arena *a, struct skv_error *err)
 {
 	const char *const storages[] = { DEFAULT_STORAGE };
 	struct skv_group_spec spec = { .name = DEFAULT_GROUP, .storages = storages,
 				      .n_storages = 1 };
 	struct skv_group_view *v;
-	uint32_t n;
-	int rc = skv_core_groups(core, DEFAULT_GROUP, a, &v, &n, err);
+	int rc = skv_cluster_group(cluster, DEFAULT_GROUP, a, &v, err);
 
 	if (rc == SKV_E_NOT_FOUND)
-		rc = skv_core_group_create(core, &spec, err);
+		rc = skv_cluster_group_put(cluster, &spec, SKV_PUT_NEW, NULL, NULL, err);
 	/* somebody was faster */
 	return rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0 ? SKV_OK : rc;
 }
 
 int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat,
-		      struct skv_core *core, struct skv_error *err)
+		      struct skv_cluster *cluster, struct skv_error *err)
 {
 	struct skv_arena a;
 	int rc;
 
 	skv_arena_init(&a);
-	rc = make_storage(p, compat, core, &a, err);
+	rc = make_storage(p, compat, cluster, &a, err);
 	if (rc == SKV_OK)
-		rc = make_group(core, &a, err);
+		rc = make_group(cluster, &a, err);
 	skv_arena_destroy(&a);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /*
  * fsck.c - `slabkvd fsck`: checks a store without a running manager.
  *
- * Reads only; skv_core_fsck does the work. Prints one line per problem and a summary, or with
+ * Reads only; skv_cluster_fsck does the work. Prints one line per problem and a summary, or with
  * --json one object. Exit status 0 clean, 1 problems, 2 could not check.
  */
 #include "main.h"
@@ -76,14 +76,13 @@ static int parse(struct fsck *f, int argc, char **argv)
 /* Otherwise a missing store would be created, and found clean. */
 static int open_store(struct fsck *f, struct skv_store **out, struct skv_error *err)
 {
-	struct skv_store_options o = { .durability = SKV_DURABILITY_FULL };
-	const struct skv_store_ops *backend = skv_store_backend(f->store, &o.path);
+	const struct skv_store_options o = { .path = f->store };
 
 	skv_store_shown(f->store, f->shown);
-	if (backend == &skv_store_sqlite && access(f->store, R_OK) != 0)
+	if (skv_store_is_file(f->store) && access(f->store, R_OK) != 0)
 		return skv_fail(err, SKV_E_NOT_FOUND, "store", "cannot read the store %.200s: %s",
 				f->store, strerror(errno));
-	return skv_store_open(backend, &o, out, err);
+	return skv_store_open(skv_store_backend(o.path), &o, out, err);
 }
 
 static void print_report(const struct fsck *f, const struct skv_fsck_report *r)
@@ -138,7 +137,7 @@ int skv_fsck_main(int argc, char **argv)
 	f.problems = json_array();
 	rc = open_store(&f, &store, &err);
 	if (rc == SKV_OK)
-		rc = skv_core_fsck(store, f.files, f.token_file, say, &f, &report, &err);
+		rc = skv_cluster_fsck(store, f.files, f.token_file, say, &f, &report, &err);
 	if (rc == SKV_OK)
 		print_report(&f, &report);
 	else

@@ -1,5 +1,6 @@
 /* limits.c - limits on clients of all ports, from the parameters. Stateless. */
 #include "limits.h"
+#include "memory.h"
 
 #include <assert.h>
 #include <sys/resource.h>
@@ -18,6 +19,8 @@ static uint32_t narrow(uint64_t v)
 /* Descriptors that are not for connections: the store, the storages, calls to other hosts. */
 #define OWN_DESCRIPTORS 256u
 
+#define SMALLEST_BODIES (1ull << 20)
+
 uint32_t limit_connections(void)
 {
 	struct rlimit limit;
@@ -29,14 +32,26 @@ uint32_t limit_connections(void)
 	return (uint32_t)(limit.rlim_cur - own);
 }
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Bytes that all calls together may hold of so much memory. */
+static uint64_t bodies_of(uint64_t memory)
+{
+	const uint64_t part = memory / 8;
+
+	if (memory == 0)
+		return UINT64_MAX;
+	return part > SMALLEST_BODIES ? part : SMALLEST_BODIES;
+}
+
 void limit_service(const struct skv_params *p, struct skv_service_options *o)
 {
 	const bool proxied = p->max_connections_per_ip >= p->max_connections;
 
 	assert(p->body_max <= p->body_total_max);
 	o->audit_file = p->audit_file;
-	o->body_max = p->body_max;
-	o->body_total_max = p->body_total_max;
+	o->body_total_max = least(p->body_total_max, bodies_of(memory_max(p)));
+	o->body_max = least(p->body_max, o->body_total_max);
 	if (proxied) { /* one address stands for many clients */
 		o->token_failures = 0;
 		o->body_address_percent = 100;
@@ -75,17 +90,7 @@ static uint32_t per_address(const struct skv_params *p)
 	return narrow(most);
 }
 
-void limit_httpd(const struct skv_params *p, struct skv_httpd_options *o)
-{
-	assert(p->idle_timeout_s <= UINT32_MAX / 1000);
-	o->tls = skv_tls_loaded();
-	o->threads = narrow(p->threads);
-	o->max_connections = narrow(p->max_connections);
-	o->max_connections_per_ip = per_address(p);
-	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
-}
-
-void limit_grpc(const struct skv_params *p, struct skv_grpc_options *o)
+void limit_port(const struct skv_params *p, struct skv_port_options *o)
 {
 	assert(p->idle_timeout_s <= UINT32_MAX / 1000);
 	o->tls = skv_tls_loaded();

@@ -3,9 +3,8 @@
 #define SKV_LIMITS_OF_PORTS_H
 
 #include <skv/core.h>
-#include <skv/httpd.h>
-#include <skv/grpc.h>
 #include <skv/params.h>
+#include <skv/port.h>
 #include <skv/service.h>
 
 /* Connections of all ports together that RLIMIT_NOFILE allows, beside the descriptors of store and
@@ -13,12 +12,10 @@
 uint32_t limit_connections(void);
 /* Limits of bodies and answers, and what is logged; other members of *o stay. */
 void limit_service(const struct skv_params *p, struct skv_service_options *o);
-/* Threads, connections and time limits of an HTTP port. */
-void limit_httpd(const struct skv_params *p, struct skv_httpd_options *o);
-/* The same for a gRPC port, and its streams. */
-void limit_grpc(const struct skv_params *p, struct skv_grpc_options *o);
+/* Certificates, threads, connections and time limits of a port. */
+void limit_port(const struct skv_params *p, struct skv_port_options *o);
 
-/* What of the core may change while it runs (skv_core_change). */
+/* What of the core may change while it runs (skv_cluster_change). */
 void limit_core(const struct skv_params *p, struct skv_core_options *o);
 
 #endif

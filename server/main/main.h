@@ -75,7 +75,7 @@ int skv_absolute_root(const struct skv_params *p, char out[SKV_MAX_ROOT + 1],
  * the parameters say so. Blocks. SKV_E_NOT_READY, SKV_E_NOT_OWNER: retry when the core is ready;
  * other errors name the remedy. */
 int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat,
-		      struct skv_core *core, struct skv_error *err);
+		      struct skv_cluster *cluster, struct skv_error *err);
 
 /* `slabkvd fsck ...`: argv[0] is "fsck". 0 clean, 1 problems, 2 could not check. */
 int skv_fsck_main(int argc, char **argv);

@@ -94,13 +94,16 @@ static bool any_address(const struct skv_params *p)
 	return p->kvcm_open || *p->kvcm_admin_tokens;
 }
 
-static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
+static int bind_port(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
 		     const struct skv_apis *apis, enum skv_port which, struct skv_error *err)
 {
-	struct skv_httpd_options o;
+	struct skv_port_options o;
 
-	assert(!rows[which].rpc && asked(p, which) < SKV_PORT_OFF);
-	skv_httpd_options_init(&o);
+	assert(asked(p, which) < SKV_PORT_OFF);
+	if (rows[which].rpc)
+		skv_grpc_options_init(&o);
+	else
+		skv_httpd_options_init(&o);
 	o.apis = *apis;
 	o.listen = listen_address(p);
 	o.port = (uint16_t)asked(p, which);
@@ -109,31 +112,11 @@ static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct
 	o.port_param = "kvcm_ports";
 	o.port_option = "--kvcm-ports";
 	o.socket_name = rows[which].name;
-	limit_httpd(p, &o);
+	limit_port(p, &o);
 	o.tls = o.tls && p->kvcm_tls;
 	o.threads = threads(p->threads, apis->planes);
-	return skv_httpd_create(&o, s, &ports->http[which], err);
-}
-
-static int bind_rpc(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
-		    const struct skv_apis *apis, enum skv_port which, struct skv_error *err)
-{
-	struct skv_grpc_options o;
-
-	assert(rows[which].rpc && asked(p, which) < SKV_PORT_OFF);
-	skv_grpc_options_init(&o);
-	o.apis = *apis;
-	o.listen = listen_address(p);
-	o.port = (uint16_t)asked(p, which);
-	o.open = any_address(p);
-	o.host_param = "kvcm_listen";
-	o.port_param = "kvcm_ports";
-	o.port_option = "--kvcm-ports";
-	o.socket_name = rows[which].name;
-	limit_grpc(p, &o);
-	o.tls = o.tls && p->kvcm_tls;
-	o.threads = threads(p->threads, apis->planes);
-	return skv_grpc_create(&o, s, &ports->grpc[which], err);
+	return rows[which].rpc ? skv_grpc_create(&o, s, &ports->grpc[which], err)
+			       : skv_httpd_create(&o, s, &ports->http[which], err);
 }
 
 int skv_ports_bind(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
@@ -146,8 +129,7 @@ int skv_ports_bind(struct skv_ports *ports, const struct skv_params *p, struct s
 
 		if (asked(p, i) == SKV_PORT_OFF || is_shared(p, i))
 			continue;
-		rc = rows[i].rpc ? bind_rpc(ports, p, s, &apis, i, err)
-				 : bind_http(ports, p, s, &apis, i, err);
+		rc = bind_port(ports, p, s, &apis, i, err);
 		/* its number was not chosen by anyone */
 		if (rc != SKV_OK && i == PORT_DEBUG_HTTP) {
 			skv_log(SKV_LOG_WARN, "main", "%s", err->message);

@@ -46,7 +46,7 @@ static void take_over(struct service *s, const struct skv_params *p)
 	skv_log_level_parse(p->log_level, &level);
 	skv_log_level_set(level);
 	skv_service_change(s->service, &so);
-	skv_core_change(s->core, &co);
+	skv_cluster_change(s->cluster, &co);
 }
 
 /* True: something that may change at run time did. */
@@ -111,7 +111,7 @@ void serve_reload(struct service *s)
 {
 	struct skv_error err;
 
-	assert(s->service && s->core);
+	assert(s->service && s->cluster);
 	skv_sink_reopen(s->p, s->log_fd);
 	if (skv_service_reload(s->service, &err) == SKV_OK)
 		skv_log(SKV_LOG_INFO, "main", "SIGHUP: tokens and log files opened again");

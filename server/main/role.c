@@ -28,7 +28,7 @@ static int bind_ports(struct server *r, struct skv_error *err)
 {
 	const struct skv_params *p = r->p;
 	struct skv_service_options so;
-	struct skv_httpd_options fo;
+	struct skv_port_options fo;
 	int rc;
 
 	assert(r->api && p->http_port <= UINT16_MAX);
@@ -42,7 +42,7 @@ static int bind_ports(struct server *r, struct skv_error *err)
 	fo.apis = (struct skv_apis){ .v = { r->api }, .n = 1, .planes = SKV_PLANE_ALL };
 	fo.listen = p->http_listen;
 	fo.port = (uint16_t)p->http_port;
-	limit_httpd(p, &fo);
+	limit_port(p, &fo);
 	rc = skv_service_create(&so, &r->service, err);
 	if (rc == SKV_OK)
 		rc = skv_inherit(&r->service->inherited, err);

@@ -95,33 +95,13 @@ static struct skv_apis all_apis(const struct service *s)
 	};
 }
 
-static struct skv_httpd_options httpd_options(const struct service *s)
+static void set_port(const struct service *s, uint64_t port, struct skv_port_options *o)
 {
-	const struct skv_params *p = s->p;
-	struct skv_httpd_options o;
-
-	skv_httpd_options_init(&o);
-	o.apis = all_apis(s);
-	o.listen = p->http_listen;
-	o.port = (uint16_t)p->http_port;
-	assert(p->http_port <= UINT16_MAX);
-	limit_httpd(p, &o);
-	o.hold_ms = HOLD_MS;
-	return o;
-}
-
-static struct skv_grpc_options grpc_options(const struct service *s)
-{
-	const struct skv_params *p = s->p;
-	struct skv_grpc_options o;
-
-	skv_grpc_options_init(&o);
-	o.apis = all_apis(s);
-	o.listen = p->http_listen;
-	o.port = (uint16_t)p->grpc_port;
-	assert(p->grpc_port <= UINT16_MAX || p->grpc_port == SKV_PORT_OFF);
-	limit_grpc(p, &o);
-	return o;
+	assert(port <= UINT16_MAX || port == SKV_PORT_OFF);
+	o->apis = all_apis(s);
+	o->listen = s->p->http_listen;
+	o->port = (uint16_t)port;
+	limit_port(s->p, o);
 }
 
 static uint64_t longest(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -155,14 +135,14 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 
 static int open_store(struct service *s, struct skv_error *err)
 {
-	struct skv_store_options o = {
+	const struct skv_store_options o = {
+		.path = s->p->store,
 		.durability = strcmp(s->p->durability, "full") == 0 ? SKV_DURABILITY_FULL
 								      : SKV_DURABILITY_NORMAL,
 		.reserve_bytes = STORE_RESERVE,
 	};
-	const struct skv_store_ops *backend = skv_store_backend(s->p->store, &o.path);
 	struct skv_error cause;
-	int rc = skv_store_open(backend, &o, &s->store, &cause);
+	int rc = skv_store_open(skv_store_backend(o.path), &o, &s->store, &cause);
 
 	skv_store_shown(s->p->store, s->store_shown);
 	if (rc == SKV_OK)
@@ -170,8 +150,8 @@ static int open_store(struct service *s, struct skv_error *err)
 	return skv_fail(
 		err, rc, "store", "cannot open the store %.120s: %.200s (--store names it%s)",
 		s->store_shown, cause.message,
-		backend == &skv_store_sqlite ? "; it must be a writable file on a local file system"
-					     : "");
+		skv_store_is_file(o.path) ? "; it must be a writable file on a local file system"
+					  : "");
 }
 
 /* Connections need descriptors: raises the limit as far as allowed. */
@@ -196,7 +176,7 @@ static void on_hopeless(void *ctx, int why)
 {
 	struct service *s = ctx;
 
-	if (why == SKV_E_UNAVAILABLE && skv_core_may_begin(s->core))
+	if (why == SKV_E_UNAVAILABLE && skv_cluster_may_begin(s->cluster))
 		return;
 	skv_log(SKV_LOG_ERROR, "main", "ending: %s",
 		why == SKV_E_NOT_READY ? "a new process may load the store, or another manager"
@@ -211,8 +191,7 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	struct skv_hf3fs_api_options po = hf3fs_options(s->p);
 	struct skv_api *apis[3] = { &skv_v1_api };
 	struct skv_service_options so;
-	struct skv_httpd_options fo;
-	struct skv_grpc_options go;
+	struct skv_port_options http, grpc;
 	int rc = skv_certificates_load(s->p, err);
 
 	if (rc == SKV_OK)
@@ -226,13 +205,16 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	apis[1] = skv_compat_api(s->compat);
 	apis[2] = s->pages;
 	so = service_options(s->p, apis, s->pages ? 3 : 2);
-	fo = httpd_options(s);
-	go = grpc_options(s);
+	skv_httpd_options_init(&http);
+	set_port(s, s->p->http_port, &http);
+	http.hold_ms = HOLD_MS;
+	skv_grpc_options_init(&grpc);
+	set_port(s, s->p->grpc_port, &grpc);
 	rc = skv_service_create(&so, &s->service, err);
 	if (rc == SKV_OK)
 		rc = skv_inherit(&s->service->inherited, err);
 	if (rc == SKV_OK)
-		rc = skv_httpd_create(&fo, s->service, &s->httpd, err);
+		rc = skv_httpd_create(&http, s->service, &s->httpd, err);
 	if (rc == SKV_OK && (*s->p->advertise || !*s->p->tokens_file))
 		skv_endpoint_url(s->p->advertise, skv_httpd_url(s->httpd), s->service->advertised,
 				 SKV_URL_MAX);
@@ -240,7 +222,7 @@ static int bind_ports(struct service *s, struct skv_error *err)
 		skv_endpoint_url(s->p->advertise, skv_httpd_url(s->httpd), s->service->peer,
 				 SKV_URL_MAX);
 	if (rc == SKV_OK && s->p->grpc_port != SKV_PORT_OFF)
-		rc = skv_grpc_create(&go, s->service, &s->grpc, err);
+		rc = skv_grpc_create(&grpc, s->service, &s->grpc, err);
 	if (rc == SKV_OK)
 		rc = skv_compat_bind(s->compat, s->service, skv_httpd_port(s->httpd),
 				     s->grpc ? skv_grpc_port(s->grpc) : 0, err);
@@ -258,17 +240,17 @@ static bool on_several_hosts(const struct service *s)
 /* Managers may have parts of it, or be on hosts where nobody sees whether they run. */
 static bool has_members(const struct service *s)
 {
-	return skv_core_partitions(s->core) > 1 || on_several_hosts(s);
+	return skv_cluster_partitions(s->cluster) > 1 || on_several_hosts(s);
 }
 
 /* Managers share the partitions of a store that several may write at once; in a file they would
  * wait for each other. */
 static int start_spread(struct service *s, struct skv_error *err)
 {
-	if (skv_core_partitions(s->core) > 1)
-		return skv_spread_start(&s->service->spread, s->core, &s->service->members,
+	if (skv_cluster_partitions(s->cluster) > 1)
+		return skv_spread_start(&s->service->spread, s->cluster, &s->service->members,
 					on_several_hosts(s), err);
-	skv_core_may_own(s->core, 1);
+	skv_cluster_may_own(s->cluster, 1);
 	return SKV_OK;
 }
 
@@ -277,18 +259,18 @@ static int start_transports(struct service *s, struct skv_error *err)
 	int rc;
 
 	assert(s->service && s->httpd);
-	rc = skv_service_start(s->service, s->core, err);
+	rc = skv_service_start(s->service, s->cluster, err);
 	if (rc == SKV_OK) {
 		skv_v1_asks(s->service, &s->asks);
-		skv_core_ask_by(s->core, &s->asks);
+		skv_cluster_ask_by(s->cluster, &s->asks);
 	}
 	if (rc == SKV_OK && has_members(s))
-		rc = skv_members_start(&s->service->members, s->core, s->service->peer,
+		rc = skv_members_start(&s->service->members, s->cluster, s->service->peer,
 				       (uint32_t)s->p->owner_lease_ms, err);
 	if (rc == SKV_OK)
 		rc = start_spread(s, err);
 	if (rc == SKV_OK && s->pages)
-		rc = skv_hf3fs_api_start(s->pages, s->core, err);
+		rc = skv_hf3fs_api_start(s->pages, s->cluster, err);
 	if (rc == SKV_OK)
 		rc = skv_httpd_start(s->httpd, err);
 	if (rc == SKV_OK && s->grpc)
@@ -318,7 +300,7 @@ static int start(struct service *s, struct skv_error *err)
 	co = core_options(s->p, s->store);
 	co.hopeless = on_hopeless;
 	co.hopeless_ctx = s;
-	rc = skv_core_create(&co, &s->core, err);
+	rc = skv_cluster_create(&co, &s->cluster, err);
 	return rc == SKV_OK ? start_transports(s, err) : rc;
 }
 
@@ -337,12 +319,12 @@ static void return_tables(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
 
 /* Returns what was freed between pieces that are in use, once, when nothing has been written or
  * loaded since the last look: 5 bytes per block of a full store of four million. */
-static void return_pieces(struct memory *m, const struct skv_core *core)
+static void return_pieces(struct memory *m, const struct skv_cluster *cluster)
 {
 	struct skv_core_counters c;
 	uint64_t now;
 
-	skv_core_counters_get(core, &c);
+	skv_cluster_counters_get(cluster, &c);
 	now = c.start_keys + c.takeovers + c.standby_loads;
 	if (now == m->seen && now != m->returned) {
 		malloc_trim(0);
@@ -362,7 +344,7 @@ static void wait_for_end(struct service *s, const sigset_t *signals)
 		int number = sigtimedwait(signals, NULL, &look);
 
 		if (number < 0 && errno == EAGAIN)
-			return_pieces(&memory, s->core);
+			return_pieces(&memory, s->cluster);
 		if (number == SIGHUP)
 			serve_reload(s);
 		else if (number == SIGTERM || number == SIGINT)
@@ -400,8 +382,8 @@ static void release(struct service *s)
 	}
 	skv_service_destroy(s->service);
 	skv_tls_unload();
-	if (s->core)
-		skv_core_destroy(s->core);
+	if (s->cluster)
+		skv_cluster_destroy(s->cluster);
 	if (s->store)
 		skv_store_close(s->store);
 	skv_compat_destroy(s->compat);
@@ -423,7 +405,7 @@ static void stop(struct service *s)
 	skv_remove_port_file(s->p->port_file, ".grpc");
 	skv_members_leave(&s->service->members);
 	skv_httpd_leave(s->httpd, LEAVE_MS);
-	skv_compat_retire(s->compat, s->core);
+	skv_compat_retire(s->compat, s->cluster);
 	if (s->grpc)
 		skv_grpc_drain(s->grpc, 0); /* all start now and share the same time */
 	skv_compat_drain(s->compat, 0);
@@ -435,18 +417,19 @@ static void stop(struct service *s)
 		skv_log(SKV_LOG_WARN, "main", "requests that did not end in %d s: %" PRIu32,
 			DRAIN_MS / 1000, left);
 	skv_spread_stop(&s->service->spread);
-	skv_core_shutdown(s->core);
+	skv_cluster_shutdown(s->cluster);
 	/* others return it as long as this manager owns the store */
 	skv_members_stop(&s->service->members);
-	skv_node_retire(s->core, SKV_NODE_URL);
-	skv_node_retire(s->core, SKV_NODE_PEER);
-	skv_node_retire(s->core, SKV_NODE_ASK);
+	skv_node_retire(s->cluster, SKV_NODE_URL);
+	skv_node_retire(s->cluster, SKV_NODE_PEER);
+	skv_node_retire(s->cluster, SKV_NODE_ASK);
 	if (!join_begin(s) || !skv_httpd_quiet(s->httpd, 1000) ||
 	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) ||
-	    !skv_hf3fs_api_quiet(s->pages, 1000) || !skv_core_quiet(s->core, 1000)) {
+	    !skv_hf3fs_api_quiet(s->pages, 1000) || !skv_cluster_quiet(s->cluster, 1000)) {
 		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}
+	serve_unwatch(s);
 	release(s);
 	skv_log(SKV_LOG_INFO, "main", "stopped");
 }
@@ -473,13 +456,14 @@ int skv_serve(const struct skv_run *run)
 		skv_log(SKV_LOG_ERROR, "main", "cannot start: %s", err.message);
 		if (s.ready_fd >= 0)
 			skv_sink_say("slabkvd: cannot start", err.message);
-		if (s.core)
-			skv_core_shutdown(s.core);
+		if (s.cluster)
+			skv_cluster_shutdown(s.cluster);
 		if (!skv_hf3fs_api_quiet(s.pages, 1000))
 			_exit(EXIT_PROBLEM);
 		release(&s);
 		return EXIT_PROBLEM;
 	}
+	serve_watch(&s);
 	s.has_begin = pthread_create(&s.begin, NULL, serve_begin, &s) == 0;
 	if (s.has_begin)
 		wait_for_end(&s, &signals);

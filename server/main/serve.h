@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <skv/asks.h>
 #include <skv/store.h>
 
 #include "main.h"
@@ -17,8 +18,8 @@ struct service {
 	int log_fd;
 	struct skv_store *store;
 	char store_shown[SKV_STORE_SHOWN_MAX];
-	struct skv_core *core;
-	struct skv_core_asks asks; /* of its */
+	struct skv_cluster *cluster;
+	struct skv_cluster_asks asks; /* of its */
 	struct skv_service *service; /* shared by the transports */
 	struct skv_httpd *httpd;
 	struct skv_grpc *grpc; /* NULL: off */
@@ -27,6 +28,9 @@ struct service {
 	struct skv_file_looker *looker; /* of page files; NULL: none are watched */
 	pthread_t begin; /* begin.c */
 	bool has_begin;
+	pthread_t watch; /* watch.c */
+	bool has_watch;
+	atomic_bool unwatched;
 	int ready_fd; /* for the process that waits for us to serve; -1 = none, or done */
 	atomic_bool stopping;
 	atomic_int exit_status;
@@ -36,6 +40,11 @@ struct service {
  * the first objects and opens KVCM's ports. `arg` is the struct service; ends then, or when
  * `stopping` is set. */
 void *serve_begin(void *arg);
+
+/* watch.c: a thread that logs calls of the store that hang, in a file system for example, and ends
+ * the process when one keeps it from ending. Without memory for a thread nothing is watched. */
+void serve_watch(struct service *s);
+void serve_unwatch(struct service *s);
 
 /* reload.c: SIGHUP. */
 void serve_reload(struct service *s);

@@ -97,7 +97,9 @@ bool skv_audit_wants(const struct skv_request *c, int status)
 
 	if (!c->s->audit.path)
 		return false;
-	if (is_refused(status, c) || c->created)
+	if (is_refused(status, c) || c->alone) /* the manager that asks has the act in its own */
+		return is_refused(status, c);
+	if (c->created)
 		return true;
 	return r && r->role == ROLE_ADMIN && !(r->method && strcmp(r->method, "GET") == 0);
 }

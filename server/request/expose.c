@@ -10,8 +10,11 @@
 #include <inttypes.h>
 
 #include <skv/core.h>
+#include <skv/mem.h>
 
 #include "expose.h"
+
+#define OBJECT_BYTES 32768u /* of all metrics of one storage, group and instance, at most */
 
 static void gauge(struct skv_buf *out, const char *name, const char *help, uint64_t value)
 {
@@ -33,12 +36,12 @@ static void write_transports(const struct skv_service *s, struct skv_buf *out)
 	      atomic_load(&s->holds.bytes));
 }
 
-static void write_core(const struct skv_core *core, struct skv_buf *out)
+static void write_core(const struct skv_cluster *cluster, struct skv_buf *out)
 {
 	static const char *const states[] = { "standby", "recovering", "ready", "stopped" };
 	struct skv_core_counters c;
 
-	skv_core_counters_get(core, &c);
+	skv_cluster_counters_get(cluster, &c);
 #define WRITE_COUNTER(name, help) counter(out, #name, help, c.name);
 	SKV_CORE_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
@@ -48,15 +51,15 @@ static void write_core(const struct skv_core *core, struct skv_buf *out)
 	skv_metrics_head(out, "state", "", "gauge", "1 for the state this manager is in");
 	for (unsigned i = 0; i < sizeof states / sizeof states[0]; i++)
 		skv_buf_printf(out, "slabkv_state{state=\"%s\"} %d\n", states[i],
-			       skv_core_state_get(core) == (enum skv_core_state)i);
+			       skv_cluster_state_get(cluster) == (enum skv_core_state)i);
 }
 
-static void write_store(const struct skv_core *core, struct skv_buf *out)
+static void write_store(const struct skv_cluster *cluster, struct skv_buf *out)
 {
 	struct skv_core_store_counters got;
 	const struct skv_core_store_counters *c = &got;
 
-	skv_core_store_counters_get(core, &got);
+	skv_cluster_store_counters_get(cluster, &got);
 #define WRITE_COUNTER(name, help, value) counter(out, #name, help, value);
 	SKV_STORE_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
@@ -65,6 +68,9 @@ static void write_store(const struct skv_core *core, struct skv_buf *out)
 	skv_metrics_head(out, "store_append_max_seconds", "", "gauge", "the slowest append");
 	skv_buf_printf(out, "slabkv_store_append_max_seconds %.6f\n",
 		       (double)c->append_max_us / 1e6);
+	skv_metrics_head(out, "store_wait_seconds", "", "gauge",
+			 "how long the oldest call of the metadata store has been under way");
+	skv_buf_printf(out, "slabkv_store_wait_seconds %.6f\n", (double)c->wait_us / 1e6);
 }
 
 static void write_build(struct skv_buf *out)
@@ -87,17 +93,17 @@ static bool is_used(const struct skv_service *s, const struct skv_api *api)
 }
 
 /* Of a store with several. */
-static void write_partitions(struct skv_core *core, struct skv_buf *out)
+static void write_partitions(struct skv_cluster *cluster, struct skv_buf *out)
 {
-	uint32_t n = skv_core_partitions(core);
+	uint32_t n = skv_cluster_partitions(cluster);
 	struct skv_partition_view v;
 
-#define WRITE_GAUGE(metric, help, value)                                                    \
-	skv_metrics_head(out, #metric, "", "gauge", help);                                  \
-	for (uint32_t i = 0; i < n; i++) {                                                  \
-		skv_core_partition_get(core, i, &v);                                        \
-		skv_buf_printf(out, "slabkv_" #metric "{partition=\"%u\"} %" PRIu64 "\n",   \
-			       (unsigned)i, (uint64_t)(value));                             \
+#define WRITE_GAUGE(metric, help, value)                                                  \
+	skv_metrics_head(out, #metric, "", "gauge", help);                                \
+	for (uint32_t i = 0; i < n; i++) {                                                \
+		skv_cluster_partition_get(cluster, i, &v);                                \
+		skv_buf_printf(out, "slabkv_" #metric "{partition=\"%u\"} %" PRIu64 "\n", \
+			       (unsigned)i, (uint64_t)(value));                           \
 	}
 	if (n > 1) {
 		SKV_PARTITION_GAUGES(WRITE_GAUGE)
@@ -153,25 +159,38 @@ static void write_stats(const struct skv_stats *s, struct skv_buf *out)
 #undef WRITE_INSTANCES
 }
 
+struct skv_page skv_metrics_page(const struct skv_service *s)
+{
+	struct skv_page page = SKV_PAGE;
+
+	page.brief = true;
+	if (s->o.answer_max / OBJECT_BYTES < page.limit)
+		page.limit = 1 + (uint32_t)(s->o.answer_max / OBJECT_BYTES);
+	return page;
+}
+
 void skv_request_expose(struct skv_request *c)
 {
 	struct skv_service *s = c->s;
 	struct skv_buf *out = &c->out;
+	struct skv_page page = skv_metrics_page(s);
 	struct skv_stats stats;
 	struct skv_error ignored;
 
+	gauge(out, "memory_limit_bytes", "memory_max, or the limit of the control group; 0: none",
+	      skv_mem_most());
 	write_build(out);
 	skv_process_write(out);
 	write_transports(s, out);
-	if (s->core) {
-		write_core(s->core, out);
-		write_store(s->core, out);
-		write_partitions(s->core, out);
+	if (s->cluster) {
+		write_core(s->cluster, out);
+		write_store(s->cluster, out);
+		write_partitions(s->cluster, out);
 	}
-	if (s->core && skv_core_stats(s->core, &c->arena, &stats, &ignored) == SKV_OK) {
-		skv_tenant_filter_stats(c, &stats);
+	skv_tenant_page(c, &page);
+	if (s->cluster &&
+	    skv_cluster_stats(s->cluster, &page, &c->arena, &stats, &ignored) == SKV_OK)
 		write_stats(&stats, out);
-	}
 	for (size_t i = 0; i < s->n_apis && skv_tenant_is_operator(c); i++)
 		if (s->apis[i]->expose && (s->apis[i] == c->api || is_used(s, s->apis[i])))
 			s->apis[i]->expose(s->apis[i], s, &c->arena, out);

@@ -27,13 +27,24 @@
 #define TELL_MS 10000u  /* between two lines of the log */
 #define MORE_BYTES 4096u /* of an answer, beyond our own bound: the owner judges that */
 
-enum { STATUS, PLACE, TYPE, LOCATION, CHALLENGE, RETRY_AFTER, WANTED };
+enum { STATUS, TYPE, LOCATION, CHALLENGE, RETRY_AFTER, WANTED };
 
 struct forwarded {
 	struct skv_request *c;
 	struct skv_relay_call call;
 	struct skv_relay_header *want; /* by the numbers above; of gRPC: forward_grpc.h */
+	uint32_t partition;
 	char owner[SKV_OWNER_NAME]; /* who is asked */
+	struct parts *of;           /* NULL: it is the whole call */
+	struct skv_part *part;
+};
+
+/* A call in parts. Only the relay's thread changes it. */
+struct parts {
+	struct skv_part *part;
+	uint32_t n, left;
+	int (*join)(struct skv_request *c, struct skv_part *part, uint32_t n);
+	struct forwarded *failed; /* NULL: none */
 };
 
 static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
@@ -71,8 +82,10 @@ static enum where where(struct skv_request *c, char url[SKV_URL_MAX], char owner
 
 	if (!c->forwarding.asked)
 		ask(c);
+	if (c->forwarding.parts)
+		return SOON;
 	if (c->forwarding.stays ||
-	    skv_core_partition_state(c->s->core, number) != SKV_CORE_STANDBY)
+	    skv_cluster_partition_state(c->s->cluster, number) != SKV_CORE_STANDBY)
 		return NOWHERE;
 	rc = skv_service_peer(c->s, number, url, owner);
 	if (rc == SKV_E_NOT_READY || (rc == SKV_OK && now_ms() < c->forwarding.again_ms))
@@ -102,90 +115,39 @@ static bool is_id(const char *s)
 	       strspn(s, "0123456789abcdefghijklmnopqrstuvwxyz-") == n;
 }
 
-const char *skv_forward_id(struct skv_request *c)
+/* The id under which it is sent on, or was sent here. */
+static const char *id_of(struct skv_request *c)
 {
 	struct skv_forwarding *f = &c->forwarding;
-	const char *given;
+	const char *given = !*f->id && f->origin ? f->origin->header(c, SKV_FORWARDED) : NULL;
+	uint64_t random[2];
 
-	if (!*f->id && f->origin) {
-		given = f->origin->header(c, SKV_FORWARDED);
-		if (given && is_id(given))
-			memcpy(f->id, given, strlen(given) + 1);
+	if (given && is_id(given)) {
+		memcpy(f->id, given, strlen(given) + 1);
+	} else if (!*f->id) {
+		skv_random(random, sizeof random);
+		snprintf(f->id, sizeof f->id, "%016llx%016llx", (unsigned long long)random[0],
+			 (unsigned long long)random[1]);
 	}
-	return *f->id ? f->id : NULL;
+	return f->id;
+}
+
+const char *skv_forward_start_id(struct skv_request *c, uint32_t n)
+{
+	const size_t size = SKV_FORWARD_ID + 12;
+	char *id;
+
+	if (!c->wait.run && !skv_forward_came(c))
+		return "";
+	id = skv_arena_alloc(&c->arena, size);
+	if (id)
+		snprintf(id, size, "%s-%" PRIu32, id_of(c), n);
+	return id ? id : "";
 }
 
 bool skv_forward_came(struct skv_request *c)
 {
 	return c->forwarding.origin && c->forwarding.origin->header(c, SKV_FORWARDED);
-}
-
-/* ---- which partition it is for --------------------------------------------------------------- */
-
-/* False: none, or of a store with more than are here. */
-static bool read_place(const struct skv_request *c, const char *text, uint32_t *number)
-{
-	return text && sscanf(text, "%2" SCNu32, number) == 1 &&
-	       *number < skv_core_partitions(c->s->core);
-}
-
-struct skv_core *skv_forward_place(struct skv_request *c)
-{
-	uint32_t number;
-
-	return skv_forward_came(c) &&
-			       read_place(c, c->forwarding.origin->header(c, SKV_PLACE), &number)
-		       ? skv_core_alone(c->s->core, number)
-		       : NULL;
-}
-
-bool skv_forward_tells(struct skv_request *c, int status)
-{
-	return status == SKV_E_NOT_OWNER && c->door.sure && skv_forward_came(c);
-}
-
-bool skv_forward_knows(const struct skv_request *c, uint32_t *number)
-{
-	*number = c->door.partition;
-	return c->door.sure && (c->status == SKV_E_NOT_OWNER || c->status == SKV_E_NOT_READY);
-}
-
-/* It may be here: that what is not there does not exist holds here, too. */
-static void take_place(struct skv_request *c, uint32_t number)
-{
-	c->forwarding.here =
-		skv_core_partition_state(c->s->core, number) == SKV_CORE_READY;
-	c->alone = c->forwarding.here ? skv_core_alone(c->s->core, number) : NULL;
-}
-
-bool skv_forward_comes_back(struct skv_request *c)
-{
-	const bool here = c->forwarding.here;
-
-	c->forwarding.here = false;
-	return here;
-}
-
-/* Who was asked does not have it: is there another one to ask at once? */
-static bool asks_another(const struct forwarded *f)
-{
-	struct skv_request *c = f->c;
-	const uint32_t asked = skv_request_partition(c);
-	const bool named = c->door.name[0] || c->door.name[1];
-	uint32_t number = 0;
-
-	if (asked == 0 && read_place(c, f->want[PLACE].value, &number)) {
-		if (named)
-			skv_core_learn(c->s->core, c->door.name, number);
-		c->door.sure = true;
-		take_place(c, number);
-	} else if (asked == 0 || !named || c->door.sure) {
-		return false;
-	}
-	assert(number < skv_core_partitions(c->s->core));
-	c->door.where = SKV_THERE;
-	c->door.partition = number;
-	return number != asked;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -236,9 +198,9 @@ static void fail_with(struct forwarded *f, int status)
 {
 	const struct skv_error *why = &f->call.why;
 	struct skv_request *c = f->c;
+	const uint32_t asked = f->part ? f->part->partitions : 1u << f->partition;
 
 	skv_buf_destroy(&f->call.answer);
-	c->alone = NULL; /* whom it is for is found out anew */
 	skv_metrics_add(&c->s->metrics, METRIC_calls_forward_failed, 1);
 	if (*why->message)
 		skv_fail(&c->err, status, *why->field ? why->field : NULL,
@@ -247,19 +209,11 @@ static void fail_with(struct forwarded *f, int status)
 		skv_fail(&c->err, status, NULL,
 			 "the manager that owns the partition does not answer: retry");
 	tell(&c->s->forward, why);
-	c->forwarding.again_ms = now_ms() + AGAIN_MS;
 	c->forwarding.refused = is_of_nobody(f);
+	c->forwarding.moved = c->forwarding.refused && !(c->target.refused & asked);
+	c->forwarding.again_ms = c->forwarding.moved ? 0 : now_ms() + AGAIN_MS;
+	c->target.refused |= c->forwarding.refused ? asked : 0;
 	c->done.fn(c->done.ctx, status);
-}
-
-static void go_elsewhere(struct forwarded *f)
-{
-	struct skv_request *c = f->c;
-
-	assert(!c->forwarding.answered);
-	skv_buf_destroy(&f->call.answer);
-	skv_fail(&c->err, SKV_E_NOT_OWNER, NULL, "another manager owns the partition: retry");
-	c->done.fn(c->done.ctx, SKV_E_NOT_OWNER);
 }
 
 static void take_answer(struct forwarded *f)
@@ -280,15 +234,42 @@ static void take_answer(struct forwarded *f)
 	c->done.fn(c->done.ctx, status);
 }
 
+/* The last one ends the call. */
+static void part_done(struct forwarded *f)
+{
+	struct parts *all = f->of;
+	struct skv_request *c = f->c;
+	int rc;
+
+	f->part->http = (int)f->call.status;
+	f->part->answer = f->call.answer;
+	f->call.answer = (struct skv_buf){ 0 };
+	if (f->call.rc != SKV_OK || is_of_nobody(f))
+		all->failed = f;
+	assert(all->left > 0);
+	if (--all->left > 0)
+		return;
+	skv_error_clear(&c->err);
+	rc = all->failed ? SKV_E_NOT_OWNER : all->join(c, all->part, all->n);
+	for (uint32_t i = 0; i < all->n; i++)
+		skv_buf_destroy(&all->part[i].answer);
+	if (all->failed)
+		fail_with(all->failed, SKV_E_NOT_OWNER);
+	else
+		c->done.fn(c->done.ctx, rc);
+}
+
 static void done(void *ctx)
 {
 	struct forwarded *f = ctx;
 
+	if (f->of) {
+		part_done(f);
+		return;
+	}
 	switch (f->call.rc) {
 	case SKV_OK:
-		if (is_of_nobody(f) && asks_another(f))
-			go_elsewhere(f);
-		else if (is_of_nobody(f))
+		if (is_of_nobody(f))
 			fail_with(f, SKV_E_NOT_OWNER);
 		else
 			take_answer(f);
@@ -306,14 +287,14 @@ static void done(void *ctx)
 static bool given_up(void *ctx)
 {
 	const struct forwarded *f = ctx;
-	struct skv_core *core = f->c->s->core;
-	const uint32_t number = skv_request_partition(f->c);
+	struct skv_cluster *cluster = f->c->s->cluster;
+	const uint32_t number = f->partition;
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
 	uint64_t left;
 
-	if (skv_core_partition_state(core, number) != SKV_CORE_STANDBY)
+	if (skv_cluster_partition_state(cluster, number) != SKV_CORE_STANDBY)
 		return true;
-	skv_core_partition_leader(core, number, self, owner, &left);
+	skv_cluster_partition_leader(cluster, number, self, owner, &left);
 	return strcmp(owner, f->owner) != 0;
 }
 
@@ -344,19 +325,17 @@ static bool make_lines(struct forwarded *f)
 {
 	static const char *const kept[] = { "Content-Type", "Accept", "Authorization" };
 	struct skv_request *c = f->c;
-	char place[12] = "";
 	bool ok = true;
 
-	if (c->door.sure)
-		snprintf(place, sizeof place, "%" PRIu32, c->door.partition);
-	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+	for (size_t i = f->of ? 2 : 0; i < sizeof kept / sizeof kept[0]; i++)
 		ok &= add_line(f, kept[i], c->forwarding.origin->header(c, kept[i]));
+	if (f->of)
+		ok &= add_line(f, kept[0], "application/json") && add_line(f, SKV_PART, "1");
 	return ok && add_line(f, "X-Request-Id", c->id) &&
 	       add_line(f, "traceparent", *c->trace ? c->trace : NULL) &&
 	       add_line(f, "tracestate",
 			*c->trace ? c->forwarding.origin->header(c, "tracestate") : NULL) &&
-	       add_line(f, SKV_PLACE, *place ? place : NULL) &&
-	       add_line(f, SKV_FORWARDED, skv_forward_id(c));
+	       add_line(f, SKV_FORWARDED, id_of(c));
 }
 
 static const char *make_url(struct skv_request *c, const char *base)
@@ -376,7 +355,7 @@ static bool make_http(struct forwarded *f)
 {
 	static const char *const names[WANTED] = {
 		[TYPE] = "Content-Type", [LOCATION] = "Location", [CHALLENGE] = "WWW-Authenticate",
-		[RETRY_AFTER] = "Retry-After", [STATUS] = SKV_STATUS, [PLACE] = SKV_PLACE,
+		[RETRY_AFTER] = "Retry-After", [STATUS] = SKV_STATUS,
 	};
 	const struct skv_request *c = f->c;
 
@@ -386,24 +365,16 @@ static bool make_http(struct forwarded *f)
 	return forward_want(f->c, &f->call, names, WANTED);
 }
 
-static struct forwarded *make(struct skv_request *c, const char *base, const char *owner)
+static struct forwarded *begin(struct skv_request *c, uint32_t partition, const char *owner)
 {
 	struct forwarded *f = skv_arena_calloc(&c->arena, 1, sizeof *f);
-	bool made;
 
 	if (!f)
 		return NULL;
-	if (!skv_forward_id(c)) {
-		uint64_t random[2];
-
-		skv_random(random, sizeof random);
-		snprintf(c->forwarding.id, sizeof c->forwarding.id, "%016llx%016llx",
-			 (unsigned long long)random[0], (unsigned long long)random[1]);
-	}
 	f->c = c;
+	f->partition = partition;
 	memcpy(f->owner, owner, sizeof f->owner);
 	f->call = (struct skv_relay_call){
-		.url = make_url(c, base),
 		.answer_max = c->s->o.answer_max + MORE_BYTES,
 		.timeout_ms = CALL_MS,
 		.connect_ms = CONNECT_MS,
@@ -411,6 +382,17 @@ static struct forwarded *make(struct skv_request *c, const char *base, const cha
 		.done = done,
 		.ctx = f,
 	};
+	return f;
+}
+
+static struct forwarded *make(struct skv_request *c, const char *base, const char *owner)
+{
+	struct forwarded *f = begin(c, skv_request_partition(c), owner);
+	bool made;
+
+	if (!f)
+		return NULL;
+	f->call.url = make_url(c, base);
 	made = c->forwarding.origin->message ? forward_grpc_make(c, &f->call) : make_http(f);
 	f->want = f->call.want;
 	return made && f->call.url && make_lines(f) ? f : NULL;
@@ -430,6 +412,78 @@ bool skv_forward_call(struct skv_request *c, int status)
 	c->forwarding.sent = true;
 	skv_relay_call(c->s->forward.relay, &f->call); /* the last touch */
 	return true;
+}
+
+/* ---- calls in parts -------------------------------------------------------------------------- */
+
+bool skv_forward_may_part(struct skv_request *c, bool some_here)
+{
+	const struct skv_origin *origin = c->forwarding.origin;
+
+	return c->s->forward.started && origin && !origin->header(c, SKV_PART) &&
+	       (some_here || !origin->header(c, SKV_ROUTE)) &&
+	       !shows_certificate(c, origin->header(c, "Authorization"));
+}
+
+int skv_forward_part(struct skv_request *c, uint32_t partition, struct skv_part *part, uint32_t *n,
+		     uint32_t *at)
+{
+	struct skv_part *p = &part[*n];
+
+	assert(*n <= SKV_MAX_PARTITIONS && partition < SKV_MAX_PARTITIONS);
+	c->forwarding.parts = true;
+	c->forwarding.again_ms = now_ms() + AGAIN_MS;
+	if (skv_service_peer(c->s, partition, p->url, p->owner) != SKV_OK)
+		return skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
+				"the owner of partition %" PRIu32 " is not known: retry",
+				partition);
+	p->partition = partition;
+	p->partitions = 0;
+	for (*at = 0; strcmp(part[*at].url, p->url) != 0; ++*at)
+		assert(*at < *n);
+	part[*at].partitions |= 1u << partition;
+	*n += *at == *n;
+	return SKV_OK;
+}
+
+static bool make_part(struct skv_request *c, const char *path, struct parts *all,
+		      struct skv_part *p)
+{
+	struct forwarded *f = begin(c, p->partition, p->owner);
+	const size_t n = strlen(p->url) + strlen(path) + 1;
+	char *url = skv_arena_alloc(&c->arena, n);
+
+	if (!f || !url || !make_http(f))
+		return false;
+	snprintf(url, n, "%s%s", p->url, path);
+	f->want = f->call.want;
+	f->of = all;
+	f->part = p;
+	f->call.url = url;
+	f->call.method = "POST";
+	f->call.body = p->body;
+	f->call.n_body = p->n_body;
+	p->sent = f;
+	return make_lines(f);
+}
+
+int skv_forward_parts(struct skv_request *c, const char *path, struct skv_part *part, uint32_t n,
+		      int (*join)(struct skv_request *c, struct skv_part *part, uint32_t n))
+{
+	struct skv_relay *relay = c->s->forward.relay;
+	struct parts *all = skv_arena_calloc(&c->arena, 1, sizeof *all);
+	bool made = all != NULL;
+
+	assert(n > 0 && c->forwarding.parts);
+	for (uint32_t i = 0; made && i < n; i++)
+		made = make_part(c, path, all, &part[i]);
+	if (!made)
+		return SKV_E_NOMEM;
+	*all = (struct parts){ .part = part, .n = n, .left = n, .join = join };
+	c->forwarding.sent = true;
+	for (uint32_t i = 0; i < n; i++) /* the last one is the last touch */
+		skv_relay_call(relay, &part[i].sent->call);
+	return SKV_PENDING;
 }
 
 bool skv_forward_redirects(struct skv_request *c)

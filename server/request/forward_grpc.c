@@ -11,7 +11,7 @@
 
 #include <skv/request.h>
 
-enum { STATUS, PLACE, CODE, MESSAGE, FIELD, WANTED };
+enum { STATUS, CODE, MESSAGE, FIELD, WANTED };
 
 bool forward_want(struct skv_request *c, struct skv_relay_call *call, const char *const *names,
 		  unsigned n)
@@ -26,7 +26,7 @@ bool forward_want(struct skv_request *c, struct skv_relay_call *call, const char
 bool forward_grpc_make(struct skv_request *c, struct skv_relay_call *call)
 {
 	static const char *const names[WANTED] = {
-		[STATUS] = SKV_STATUS,        [PLACE] = SKV_PLACE,      [CODE] = SKV_GRPC_CODE,
+		[STATUS] = SKV_STATUS,        [CODE] = SKV_GRPC_CODE,
 		[MESSAGE] = SKV_GRPC_MESSAGE, [FIELD] = SKV_GRPC_FIELD,
 	};
 

@@ -40,7 +40,7 @@ static void read_url(struct skv_service *s, const char *kind, const char *owner,
 	struct skv_arena a;
 
 	skv_arena_init(&a);
-	if (skv_node_text(s->core, kind, owner, &a, &text, &ignored) != SKV_OK || !is_url(text))
+	if (skv_node_text(s->cluster, kind, owner, &a, &text, &ignored) != SKV_OK || !is_url(text))
 		text = "";
 	snprintf(out, SKV_URL_MAX, "%s", text);
 	skv_arena_destroy(&a);
@@ -108,7 +108,7 @@ static int find(struct skv_service *s, uint32_t partition, const char *known, co
 	int rc;
 
 	assert(partition < SKV_MAX_PARTITIONS && l->service == s);
-	skv_core_partition_leader(s->core, partition, self, owner, &left);
+	skv_cluster_partition_leader(s->cluster, partition, self, owner, &left);
 	if (!*owner || strcmp(self, owner) == 0)
 		return SKV_E_NOT_FOUND;
 	skv_mutex_lock(lock);
@@ -156,7 +156,7 @@ static void read_token(struct skv_service *s, const char *owner, char out[SKV_PE
 	struct skv_arena a;
 
 	skv_arena_init(&a);
-	if (skv_node_text(s->core, SKV_NODE_ASK, owner, &a, &text, &ignored) != SKV_OK ||
+	if (skv_node_text(s->cluster, SKV_NODE_ASK, owner, &a, &text, &ignored) != SKV_OK ||
 	    strspn(text, "0123456789abcdef") != strlen(text))
 		text = "";
 	snprintf(out, SKV_PEER_TOKEN, "%s", text);
@@ -172,7 +172,7 @@ int skv_service_peer_wait(struct skv_service *s, uint32_t partition, char out[SK
 	uint64_t left;
 
 	assert(skv_thread_locks == 0);
-	skv_core_partition_leader(s->core, partition, self, owner, &left);
+	skv_cluster_partition_leader(s->cluster, partition, self, owner, &left);
 	if (!*owner || strcmp(self, owner) == 0)
 		return SKV_E_NOT_FOUND;
 	skv_mutex_lock(lock);
@@ -193,5 +193,5 @@ int skv_service_peer_wait(struct skv_service *s, uint32_t partition, char out[SK
 		memcpy(l->token, token, SKV_PEER_TOKEN);
 	}
 	skv_mutex_unlock(lock);
-	return *out ? SKV_OK : SKV_E_NOT_READY;
+	return *out && *token ? SKV_OK : SKV_E_NOT_READY;
 }

@@ -94,18 +94,6 @@ static bool is_silent_locked(const struct skv_members *m, const struct member_si
 	return m->looked_ms - at->since_ms >= at->lease_ms;
 }
 
-bool skv_members_is_silent(struct skv_members *m, const char *name)
-{
-	const struct member_sighting *at;
-	bool silent;
-
-	skv_mutex_lock(&m->lock);
-	at = find_locked(m, name);
-	silent = at && is_silent_locked(m, at);
-	skv_mutex_unlock(&m->lock);
-	return silent;
-}
-
 /* False: it is not there. */
 static bool fill(struct skv_members *m, struct skv_member *out)
 {
@@ -169,7 +157,7 @@ uint32_t skv_members_home(struct skv_members *m, uint32_t number, const struct s
 	return all == 1 ? found : UINT32_MAX;
 }
 
-int skv_homes_read(struct skv_core *core, struct skv_homes *out, struct skv_error *err)
+int skv_homes_read(struct skv_cluster *cluster, struct skv_homes *out, struct skv_error *err)
 {
 	struct skv_doc *docs;
 	struct skv_arena a;
@@ -178,7 +166,7 @@ int skv_homes_read(struct skv_core *core, struct skv_homes *out, struct skv_erro
 
 	memset(out, 0, sizeof *out);
 	skv_arena_init(&a);
-	rc = skv_core_doc_list(core, SKV_HOME, &a, &docs, &n, err);
+	rc = skv_cluster_doc_list(cluster, SKV_HOME, &a, &docs, &n, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
 		if (sscanf(docs[i].name, SKV_HOME "%9" SCNu32, &number) == 1 &&
 		    number < SKV_MAX_PARTITIONS && strlen(docs[i].text) < SKV_URL_MAX)
@@ -187,16 +175,17 @@ int skv_homes_read(struct skv_core *core, struct skv_homes *out, struct skv_erro
 	return rc;
 }
 
-int skv_home_put(struct skv_core *core, uint32_t number, const char *peer, struct skv_error *err)
+int skv_home_put(struct skv_cluster *cluster, uint32_t number, const char *peer,
+		 struct skv_error *err)
 {
 	char name[sizeof SKV_HOME + 10];
 	int rc;
 
-	assert(number < skv_core_partitions(core) && strlen(peer) < SKV_URL_MAX);
+	assert(number < skv_cluster_partitions(cluster) && strlen(peer) < SKV_URL_MAX);
 	snprintf(name, sizeof name, SKV_HOME "%" PRIu32, number);
 	if (*peer)
-		return skv_core_doc_put(core, name, SKV_DOC_ANY, peer, NULL, err);
-	rc = skv_core_doc_delete(core, name, err);
+		return skv_cluster_doc_put(cluster, name, SKV_DOC_ANY, peer, NULL, err);
+	rc = skv_cluster_doc_delete(cluster, name, err);
 	if (rc == SKV_E_NOT_FOUND)
 		skv_error_clear(err);
 	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
@@ -211,18 +200,18 @@ static bool is_leaving(struct skv_members *m)
 	skv_mutex_lock(&m->lock);
 	leaving = m->leaving;
 	skv_mutex_unlock(&m->lock);
-	return leaving || skv_core_draining(m->core);
+	return leaving || skv_cluster_draining(m->cluster);
 }
 
-static uint32_t takes(struct skv_core *core)
+static uint32_t takes(struct skv_cluster *cluster)
 {
-	const uint32_t n = skv_core_partitions(core);
+	const uint32_t n = skv_cluster_partitions(cluster);
 	struct skv_partition_view v;
 	uint32_t bits = 0;
 
 	assert(n > 0 && n <= SKV_MAX_PARTITIONS);
 	for (uint32_t i = 0; i < n; i++) {
-		skv_core_partition_get(core, i, &v);
+		skv_cluster_partition_get(cluster, i, &v);
 		bits |= (uint32_t)v.takes << i;
 	}
 	return bits;
@@ -238,13 +227,13 @@ static int beat(struct skv_members *m, struct skv_error *err)
 	int rc;
 
 	snprintf(text, sizeof text, "%" PRIu32 " %s %" PRIx32 " %s", m->lease_ms,
-		 is_leaving(m) ? "drained" : "up", takes(m->core), m->peer);
+		 is_leaving(m) ? "drained" : "up", takes(m->cluster), m->peer);
 	skv_arena_init(&a);
-	rc = skv_node_publish(m->core, SKV_NODE_MEMBER, text, err);
+	rc = skv_node_publish(m->cluster, SKV_NODE_MEMBER, text, err);
 	if (rc == SKV_OK)
-		rc = skv_node_list(m->core, SKV_NODE_MEMBER, &a, &docs, &n, err);
+		rc = skv_node_list(m->cluster, SKV_NODE_MEMBER, &a, &docs, &n, err);
 	if (rc == SKV_OK)
-		rc = skv_homes_read(m->core, &homes, err);
+		rc = skv_homes_read(m->cluster, &homes, err);
 	if (rc == SKV_OK &&
 	    skv_members_look(m, docs, n, &homes, skv_now_ms(&skv_clock_system)) != SKV_OK)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
@@ -281,11 +270,11 @@ static void *beat_on(void *arg)
 	return NULL;
 }
 
-int skv_members_start(struct skv_members *m, struct skv_core *core, const char *peer,
+int skv_members_start(struct skv_members *m, struct skv_cluster *cluster, const char *peer,
 		      uint32_t lease_ms, struct skv_error *err)
 {
-	assert(!m->started && core && lease_ms >= BEATS && strlen(peer) < SKV_URL_MAX);
-	*m = (struct skv_members){ .core = core, .peer = peer, .lease_ms = lease_ms };
+	assert(!m->started && cluster && lease_ms >= BEATS && strlen(peer) < SKV_URL_MAX);
+	*m = (struct skv_members){ .cluster = cluster, .peer = peer, .lease_ms = lease_ms };
 	skv_mutex_init(&m->lock);
 	skv_cond_init(&m->wake);
 	m->started = pthread_create(&m->thread, NULL, beat_on, m) == 0;
@@ -315,7 +304,7 @@ void skv_members_stop(struct skv_members *m)
 	skv_cond_broadcast(&m->wake);
 	skv_mutex_unlock(&m->lock);
 	pthread_join(m->thread, NULL);
-	skv_node_retire(m->core, SKV_NODE_MEMBER);
+	skv_node_retire(m->cluster, SKV_NODE_MEMBER);
 	m->started = false;
 	skv_free(m->seen);
 	m->seen = NULL;
@@ -338,11 +327,11 @@ int skv_members_list(struct skv_service *s, struct skv_arena *a, struct skv_memb
 {
 	struct skv_doc *peers, *urls = NULL;
 	uint32_t n_peers, n_urls = 0;
-	int rc = skv_node_list(s->core, SKV_NODE_PEER, a, &peers, &n_peers, err);
+	int rc = skv_node_list(s->cluster, SKV_NODE_PEER, a, &peers, &n_peers, err);
 
 	*n = 0;
 	if (rc == SKV_OK)
-		rc = skv_node_list(s->core, SKV_NODE_URL, a, &urls, &n_urls, err);
+		rc = skv_node_list(s->cluster, SKV_NODE_URL, a, &urls, &n_urls, err);
 	if (rc != SKV_OK)
 		return rc;
 	*out = skv_arena_calloc(a, (size_t)n_peers + 1, sizeof **out);

@@ -26,11 +26,11 @@ static bool tell_self(struct skv_request *c, struct skv_owner_note *n)
 	if (kind == SKV_TARGET_NONE || kind == SKV_TARGET_GROUP || kind == SKV_TARGET_STORAGE)
 		return false;
 	if (!c->door.alone) /* an instance was made meanwhile, say */
-		skv_find(c->s->core, &c->target, &c->door);
+		skv_find(c->s->cluster, &c->target, &c->door);
 	if (c->door.where != SKV_HERE)
 		return false;
 	n->partition = c->door.partition;
-	n->epoch = skv_core_partition_epoch(c->s->core, n->partition);
+	n->epoch = skv_cluster_partition_epoch(c->s->cluster, n->partition);
 	return n->epoch > 0;
 }
 

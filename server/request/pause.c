@@ -42,34 +42,35 @@ static bool passes(const struct skv_request *c, int status)
 /* Can its partition be asked here? If that is not known, any. */
 static bool can_run(const struct skv_request *c)
 {
-	struct skv_core *core = c->s->core;
+	struct skv_cluster *cluster = c->s->cluster;
 	const struct skv_target none = { .kind = SKV_TARGET_NONE };
 	struct skv_door all;
 
 	if (skv_request_is_of_one(c))
-		return skv_core_partition_may_answer(core, c->door.partition) == SKV_OK;
-	skv_find(core, &none, &all);
+		return skv_cluster_partition_may_answer(cluster, c->door.partition) == SKV_OK;
+	skv_find(cluster, &none, &all);
 	return skv_door_check(&all) == SKV_OK;
 }
 
 static bool is_at_end(const struct skv_request *c, uint64_t now)
 {
 	return now >= c->wait.until_ms || skv_service_ends(c->s) ||
-	       skv_core_state_get(c->s->core) == SKV_CORE_STOPPED;
+	       skv_cluster_state_get(c->s->cluster) == SKV_CORE_STOPPED;
 }
 
 /* Nobody answers it here: it is at its end, or another manager does, and can be asked now. */
 static bool is_over(struct skv_request *c, uint64_t now)
 {
 	return is_at_end(c, now) ||
-	       (skv_core_owned_elsewhere(c->s->core, skv_request_partition(c),
-					 c->wait.since_ms) &&
+	       (skv_cluster_owned_elsewhere(c->s->cluster, skv_request_partition(c),
+					    c->wait.since_ms) &&
 		!skv_forward_is_soon(c));
 }
 
 static bool may_run(struct skv_request *c, uint64_t now)
 {
-	return now >= c->wait.again_ms && can_run(c);
+	return now >= c->wait.again_ms &&
+	       (can_run(c) || (c->forwarding.parts && now >= c->forwarding.again_ms));
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -109,7 +110,7 @@ bool skv_pause_call(struct skv_request *c, int status)
 	const bool first = c->wait.since_ms == 0;
 
 	assert(status != SKV_PENDING);
-	if (!p->started || status == SKV_OK || !passes(c, status) || skv_forward_tells(c, status))
+	if (!p->started || status == SKV_OK || !passes(c, status))
 		return false;
 	if (first) {
 		c->wait.since_ms = now;

@@ -114,6 +114,30 @@ static int check_guard(struct skv_request *c, int rc)
 			"too many wrong tokens came from this address: retry later");
 }
 
+/* Does it ask for one partition? Only other managers may. */
+static bool names_place(struct skv_request *c)
+{
+	const struct skv_origin *o = c->forwarding.origin;
+
+	return o && o->header(c, SKV_PLACE);
+}
+
+/* Another manager asks for one partition. That is never the first, whose owner asks. */
+static int take_place(struct skv_request *c)
+{
+	const char *tenant = c->forwarding.origin->header(c, SKV_TENANT);
+	uint32_t number;
+
+	if (sscanf(c->forwarding.origin->header(c, SKV_PLACE), "%2" SCNu32, &number) != 1 ||
+	    number == 0 || number >= skv_cluster_partitions(c->s->cluster))
+		return skv_fail(&c->err, SKV_E_INVALID, SKV_PLACE, "there is no such partition");
+	if (tenant && !skv_model_name_valid(tenant, strlen(tenant)))
+		return skv_fail(&c->err, SKV_E_INVALID, SKV_TENANT, "it is no name");
+	c->alone = skv_cluster_part(c->s->cluster, number);
+	snprintf(c->caller.tenant, sizeof c->caller.tenant, "%s", tenant ? tenant : "");
+	return SKV_OK;
+}
+
 int skv_request_authorize(struct skv_request *c, const char *authorization,
 			  const struct skv_tls_peer *peer)
 {
@@ -123,11 +147,14 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 	if (need == ROLE_OPEN ||
 	    (c->route->flags & ROUTE_SCRAPE && atomic_load(&c->s->metrics_open)))
 		return SKV_OK;
-	if (c->route->flags & ROUTE_MANAGERS &&
+	if (c->route->flags & ROUTE_MANAGERS && names_place(c) &&
 	    skv_auth_is_manager(&c->s->auth, authorization, &c->caller))
-		return SKV_OK;
+		return take_place(c);
 	rc = skv_auth_check(&c->s->auth, authorization, peer, &c->caller, &c->err);
 	rc = check_guard(c, rc);
+	if (rc == SKV_OK && names_place(c))
+		rc = skv_fail(&c->err, SKV_E_FORBIDDEN, SKV_PLACE,
+			      "only managers of the store ask for one partition");
 	if (rc != SKV_OK)
 		return rc;
 	/* without tokens all are one tenant: there are no others to leave room for */
@@ -147,21 +174,39 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static struct skv_core *cluster_of(const struct skv_request *c)
+static struct skv_cluster *cluster_of(const struct skv_request *c)
 {
-	return c->alone ? c->alone : c->s->core;
+	return c->alone ? c->alone : c->s->cluster;
 }
 
 struct skv_core *skv_request_core(const struct skv_request *c)
 {
-	return c->door.alone && !(c->route->flags & ROUTE_BLOCKS) ? c->door.core : cluster_of(c);
+	assert(c->door.core);
+	return c->door.core;
+}
+
+struct skv_cluster *skv_request_cluster(const struct skv_request *c)
+{
+	return c->door.alone && !(c->route->flags & ROUTE_BLOCKS) ? c->door.part : cluster_of(c);
 }
 
 enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind,
 				const char *tenant, const char *name)
 {
-	c->target = (struct skv_target){ kind, tenant ? tenant : c->caller.tenant, name, 0 };
+	c->target = (struct skv_target){ kind, tenant ? tenant : c->caller.tenant, name,
+					 c->target.refused };
 	return skv_find(cluster_of(c), &c->target, &c->door);
+}
+
+int skv_request_check_door(struct skv_request *c)
+{
+	if (c->door.where == SKV_THERE || c->door.unknown)
+		return skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
+				"this manager is not the owner: ask the owner");
+	if (c->door.where == SKV_SOON)
+		return skv_fail(&c->err, SKV_E_NOT_READY, NULL,
+				"the partition is being loaded: retry");
+	return SKV_OK;
 }
 
 static void find_none(struct skv_request *c)
@@ -169,22 +214,6 @@ static void find_none(struct skv_request *c)
 	const struct skv_target none = { .kind = SKV_TARGET_NONE };
 
 	skv_find(cluster_of(c), &none, &c->door);
-}
-
-void skv_request_find_too(struct skv_request *c, const char *name)
-{
-	struct skv_target t = { c->target.kind, c->target.tenant, name, 0 };
-	struct skv_door door;
-
-	skv_find(cluster_of(c), &t, &door);
-	if (door.core == c->door.core)
-		return;
-	if (door.where == SKV_HERE) {
-		find_none(c);
-		return;
-	}
-	c->target = t;
-	c->door = door;
 }
 
 /* What the first parameter of the route's path names. */
@@ -215,15 +244,41 @@ static void begin_run(struct skv_request *c)
 		skv_request_find(c, kind, NULL, c->param[0].value);
 }
 
+/* Of a call for one partition that one says whether it is ready. */
+static bool needs_core(const struct skv_request *c)
+{
+	return c->route->flags & ROUTE_READY && !c->alone;
+}
+
+/* Has this manager no partition, and the call's owners can be asked for their parts? Then only the
+ * store's secret is needed here, to read keys that are texts. */
+static bool is_parted(struct skv_request *c)
+{
+	return c->route->flags & ROUTE_PARTS && !skv_cluster_may_begin(c->s->cluster) &&
+	       skv_cluster_state_get(c->s->cluster) == SKV_CORE_STANDBY &&
+	       skv_forward_may_part(c, false);
+}
+
+static int check_ready(struct skv_request *c)
+{
+	if (!needs_core(c) ||
+	    (is_parted(c) && skv_cluster_read_secret(c->s->cluster, &c->err) == SKV_OK))
+		return SKV_OK;
+	return skv_request_check_core(c);
+}
+
 /* A call on one object of another manager goes there as it came, before it is decoded.
  * Administration (ROUTE_BLOCKS) may ask that manager itself. */
 static int run_here(struct skv_request *c)
 {
-	return skv_target_is_of_one(c->target.kind) && c->door.where == SKV_THERE &&
-			       !(c->route->flags & ROUTE_BLOCKS)
-		       ? skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
-				  "this manager is not the owner: ask the owner")
-		       : c->route->run(c);
+	int rc = SKV_OK;
+
+	if (skv_target_is_of_one(c->target.kind) && c->door.where == SKV_THERE &&
+	    !(c->route->flags & ROUTE_BLOCKS))
+		rc = skv_request_check_door(c);
+	if (rc == SKV_OK)
+		rc = check_ready(c);
+	return rc == SKV_OK ? c->route->run(c) : rc;
 }
 
 static void run_job(struct job *job, bool expired)
@@ -258,9 +313,9 @@ static int hand_to_worker(struct skv_request *c)
 /* Before a partition is ready there is no secret for string keys, so nothing is decoded either. */
 int skv_request_check_core(struct skv_request *c)
 {
-	if (skv_core_may_begin(c->s->core))
+	if (skv_cluster_may_begin(c->s->cluster))
 		return skv_service_begun(c->s, &c->err);
-	switch (skv_core_state_get(c->s->core)) {
+	switch (skv_cluster_state_get(c->s->cluster)) {
 	case SKV_CORE_READY:
 		return SKV_OK;
 	case SKV_CORE_STANDBY:
@@ -301,13 +356,16 @@ int skv_request_hold_body(struct skv_request *c, size_t n)
 
 static int run_once(struct skv_request *c)
 {
-	const int rc = c->route->flags & ROUTE_READY ? skv_request_check_core(c) : SKV_OK;
+	int rc = SKV_OK;
 
-	if (rc != SKV_OK)
-		return rc;
 	begin_run(c);
 	c->asks |= c->door.unknown && c->target.kind != SKV_TARGET_NONE;
-	return c->route->flags & ROUTE_BLOCKS || c->asks ? hand_to_worker(c) : run_here(c);
+	c->asks |= is_parted(c) && skv_cluster_read_secret(c->s->cluster, &c->err) != SKV_OK;
+	if (!(c->route->flags & ROUTE_BLOCKS) && !c->asks)
+		return run_here(c);
+	if (needs_core(c) && !c->asks)
+		rc = skv_request_check_core(c);
+	return rc == SKV_OK ? hand_to_worker(c) : rc;
 }
 
 /* It has waited, or needs a thread that may, and goes on. */
@@ -319,6 +377,7 @@ static int run_again(struct skv_request *c)
 	c->fixed = NULL;
 	c->http = 0;
 	c->failed = c->created = false;
+	c->forwarding.parts = false;
 	c->target.kind = SKV_TARGET_NONE;
 	c->door = (struct skv_door){ .core = NULL };
 	c->api->again(c);
@@ -335,13 +394,14 @@ void skv_request_log(const struct skv_request *c, enum skv_log_level level, cons
 	skv_log_partition(was);
 }
 
-/* Who was asked where it is has told that it is here. */
-static bool runs_here(struct skv_request *c, int status)
+/* It was refused for the first time by the owner that was asked: its object may be elsewhere. */
+static bool runs_again(struct skv_request *c)
 {
 	int rc;
 
-	if (status != SKV_E_NOT_OWNER || !skv_forward_comes_back(c))
+	if (!c->forwarding.moved)
 		return false;
+	c->forwarding.moved = false;
 	rc = run_again(c);
 	if (rc != SKV_PENDING)
 		c->done.fn(c->done.ctx, rc);
@@ -354,7 +414,7 @@ static void find_again(struct skv_request *c, int status)
 {
 	if ((status != SKV_E_NOT_OWNER && status != SKV_E_NOT_READY) || !c->door.core)
 		return;
-	if (c->target.kind == SKV_TARGET_NONE && !skv_core_may_begin(c->s->core)) {
+	if (c->target.kind == SKV_TARGET_NONE && !skv_cluster_may_begin(c->s->cluster)) {
 		c->door = (struct skv_door){ .core = NULL }; /* it is for any */
 		return;
 	}
@@ -371,7 +431,7 @@ static bool goes_on(struct skv_request *c, int status)
 {
 	if (c->forwarding.answered)
 		return false;
-	if (status == SKV_OK && c->route->flags & ROUTE_OWNED)
+	if (status == SKV_OK && c->route->flags & ROUTE_OWNED && c->door.core)
 		status = skv_door_check(&c->door);
 	if (status == SKV_OK)
 		return false;
@@ -384,7 +444,7 @@ static bool goes_on(struct skv_request *c, int status)
 			return true;
 		status = c->err.status;
 	}
-	return runs_here(c, status) || skv_forward_call(c, status) || skv_pause_call(c, status);
+	return runs_again(c) || skv_forward_call(c, status) || skv_pause_call(c, status);
 }
 
 /* The operation has ended on another thread. */
@@ -404,12 +464,14 @@ int skv_request_run(struct skv_request *c)
 	assert(!c->dispatched);
 	rc = check_held(c);
 	if (rc == SKV_OK && c->route->flags & ROUTE_PACED)
-		rc = skv_core_tenant_check(c->s->core, c->caller.tenant, &c->err);
+		rc = skv_cluster_tenant_check(c->s->cluster, c->caller.tenant, &c->err);
 	if (rc != SKV_OK)
 		return rc;
 	c->dispatched = true;
-	c->alone = skv_forward_place(c);
-	held = c->route->flags & ROUTE_HELD && (c->s->pause.started || c->s->forward.started);
+	/* who sent it here may know better: a place that is remembered here is read again */
+	c->target.refused = skv_forward_came(c) ? UINT32_MAX : 0;
+	held = c->route->flags & ROUTE_HELD && !c->alone &&
+	       (c->s->pause.started || c->s->forward.started);
 	if (held) {
 		c->wait = (struct skv_wait){ .done = c->done, .run = run_again };
 		c->done = (struct skv_done){ ended, c };
@@ -474,7 +536,7 @@ static void check_ownership(struct skv_request *c)
 {
 	int rc;
 
-	if (!c->dispatched || !(c->route->flags & ROUTE_OWNED) || !c->door.core ||
+	if (!c->dispatched || !(c->alone || c->route->flags & ROUTE_OWNED) || !c->door.core ||
 	    skv_status_http(c->status) >= 500)
 		return;
 	rc = skv_door_check(&c->door);
@@ -505,8 +567,8 @@ static void write_failure(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 		skv_fail(&c->err, c->status, NULL, "%s", skv_status_text(c->status));
 	memcpy(cause, c->err.message, SKV_MESSAGE_MAX);
 	if (c->status == SKV_E_TOO_MANY && strcmp(c->err.field, SKV_BLOCKS_PER_S) == 0)
-		c->retry_after = skv_core_tenant_wait(c->s->core, c->caller.tenant);
-	if (skv_status_http(c->status) >= 500 || c->status == SKV_E_FOREIGN)
+		c->retry_after = skv_cluster_tenant_wait(c->s->cluster, c->caller.tenant);
+	if (!c->alone && (skv_status_http(c->status) >= 500 || c->status == SKV_E_FOREIGN))
 		skv_request_scrub(c->err.message);
 	if (c->out.cap > KEEP_ANSWER)
 		skv_buf_destroy(&c->out);

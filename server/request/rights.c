@@ -6,6 +6,7 @@
 #include <skv/tenants.h>
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <skv/clock.h>
@@ -17,15 +18,13 @@
 static bool has_space(struct skv_request *c, const char *name)
 {
 	const char *id = strchr(name + strlen(SKV_SPACES), ':');
-	struct skv_instance_view *v;
-	struct skv_error ignored;
-	uint32_t n = 0;
 
 	assert(strncmp(name, SKV_SPACES, strlen(SKV_SPACES)) == 0);
-	return id &&
-	       skv_core_instances(c->s->core, c->caller.tenant, id + 1, &c->arena, &v, &n,
-				  &ignored) == SKV_OK &&
-	       n == 1 && strcmp(v[0].spec.group, name) == 0;
+	return id && skv_cluster_has(c->s->cluster,
+				     &(struct skv_target){ .kind = SKV_TARGET_INSTANCE,
+							   .tenant = c->caller.tenant,
+							   .name = id + 1 },
+				     name) == SKV_OK;
 }
 
 static bool may_use(struct skv_request *c, enum skv_owned kind, const char *name)
@@ -38,7 +37,7 @@ static bool may_use(struct skv_request *c, enum skv_owned kind, const char *name
 
 bool skv_tenant_is_operator(const struct skv_request *c)
 {
-	return !c->s->tenants.on || !*c->caller.tenant ||
+	return c->alone || !c->s->tenants.on || !*c->caller.tenant ||
 	       strcmp(c->caller.tenant, SKV_OPERATOR) == 0;
 }
 
@@ -86,17 +85,29 @@ static int is_not_there(struct skv_request *c, enum skv_owned kind, const char *
 			kind == SKV_OWNED_GROUP ? "group" : "storage", name);
 }
 
+/* Existence is checked before anything else, so that a missing object is answered as one that the
+ * caller may not see. Errors but "not found" are left to the operation. */
+static bool is_there(struct skv_request *c, enum skv_owned kind, const char *name)
+{
+	const struct skv_target t = { .kind = kind == SKV_OWNED_GROUP ? SKV_TARGET_GROUP
+								      : SKV_TARGET_STORAGE,
+				      .name = name };
+
+	return skv_cluster_has(c->s->cluster, &t, NULL) != SKV_E_NOT_FOUND;
+}
+
 int skv_tenant_use(struct skv_request *c, enum skv_owned kind, const char *name)
 {
 	const char *field = kind == SKV_OWNED_GROUP ? "group" : "storages";
 
 	if (skv_tenant_is_operator(c) && (!c->s->tenants.on || c->caller.role >= ROLE_ADMIN))
 		return SKV_OK;
-	if (may_use(c, kind, name))
-		return SKV_OK;
 	if (skv_tenant_is_operator(c))
-		return skv_fail(&c->err, SKV_E_FORBIDDEN, field, "'%s' belongs to other tenants",
-				name);
+		return may_use(c, kind, name) ? SKV_OK
+					      : skv_fail(&c->err, SKV_E_FORBIDDEN, field,
+							 "'%s' belongs to other tenants", name);
+	if (may_use(c, kind, name) && is_there(c, kind, name))
+		return SKV_OK;
 	return is_not_there(c, kind, field, name);
 }
 
@@ -109,7 +120,7 @@ int skv_tenant_change(struct skv_request *c, enum skv_owned kind, const char *na
 		return SKV_OK;
 	if (skv_tenants_owns(t, c->caller.tenant, kind, name))
 		return SKV_OK;
-	if (!may_use(c, kind, name))
+	if (!may_use(c, kind, name) || !is_there(c, kind, name))
 		return is_not_there(c, kind, "name", name);
 	return skv_fail(&c->err, SKV_E_FORBIDDEN, "name", "tenant '%s' does not own '%s'",
 			c->caller.tenant, name);
@@ -125,7 +136,7 @@ static int set_own(struct skv_request *c, const char *group, bool with)
 	struct skv_tenant_spec *s;
 	const char **own;
 	uint32_t n = 0, k = 0;
-	int rc = skv_tenants_list(t, c->caller.tenant, &c->arena, &v, &n, &c->err);
+	int rc = skv_tenants_list(t, c->caller.tenant, NULL, &c->arena, &v, &n, NULL, &c->err);
 
 	assert(t->busy && !skv_tenant_is_operator(c));
 	if (rc != SKV_OK && rc != SKV_E_NOT_FOUND)
@@ -151,11 +162,21 @@ static int set_own(struct skv_request *c, const char *group, bool with)
 	return skv_tenants_write(t, c->caller.tenant, s, &c->err);
 }
 
+int skv_tenant_names(struct skv_request *c, const char *name)
+{
+	const char *tenant = c->caller.tenant;
+	const size_t n = strlen(tenant);
+
+	if (skv_tenant_is_operator(c) || (strncmp(name, tenant, n) == 0 && name[n] == ':' &&
+					  strncmp(name, SKV_SPACES, strlen(SKV_SPACES)) != 0))
+		return SKV_OK;
+	return skv_fail(&c->err, SKV_E_FORBIDDEN, "name",
+			"names of what tenant '%s' makes begin with '%s:'", tenant, tenant);
+}
+
 int skv_tenant_claim(struct skv_request *c, const char *group, bool *claimed)
 {
 	struct skv_tenants *t = &c->s->tenants;
-	struct skv_group_view *v;
-	uint32_t n;
 	int rc;
 
 	*claimed = false;
@@ -163,21 +184,17 @@ int skv_tenant_claim(struct skv_request *c, const char *group, bool *claimed)
 		return SKV_OK;
 	skv_tenants_enter(t);
 	rc = skv_tenants_reread(t, &c->err);
+	if (rc != SKV_OK || skv_tenants_owns(t, c->caller.tenant, SKV_OWNED_GROUP, group))
+		return skv_tenants_leave(t, rc);
+	rc = skv_tenant_names(c, group);
+	if (rc == SKV_OK &&
+	    (!may_use(c, SKV_OWNED_GROUP, group) || is_there(c, SKV_OWNED_GROUP, group)))
+		rc = skv_fail(&c->err, SKV_E_FORBIDDEN, "name", "tenant '%s' does not own '%s'",
+			      c->caller.tenant, group);
 	if (rc == SKV_OK)
-		rc = skv_tenant_change(c, SKV_OWNED_GROUP, group);
-	if (rc != SKV_E_FORBIDDEN && rc != SKV_E_NOT_FOUND)
-		return skv_tenants_leave(t, rc);
-	/* nobody's may be there; somebody's need not be */
-	if (rc == SKV_E_FORBIDDEN &&
-	    skv_core_groups(c->s->core, group, &c->arena, &v, &n, &c->err) == SKV_E_NOT_FOUND &&
-	    strncmp(group, SKV_SPACES, strlen(SKV_SPACES)) != 0) {
-		skv_error_clear(&c->err);
 		rc = set_own(c, group, true);
-		*claimed = rc == SKV_OK;
-		return skv_tenants_leave(t, rc);
-	}
-	return skv_tenants_leave(t, skv_fail(&c->err, SKV_E_FORBIDDEN, "name",
-				 "a group of this name is not tenant '%s's own", c->caller.tenant));
+	*claimed = rc == SKV_OK;
+	return skv_tenants_leave(t, rc);
 }
 
 void skv_tenant_disclaim(struct skv_request *c, const char *group)
@@ -195,100 +212,30 @@ void skv_tenant_disclaim(struct skv_request *c, const char *group)
 	c->err = before;
 }
 
-/* ---- instances ------------------------------------------------------------------------------- */
-
-static bool is_space(const struct skv_instance_view *v)
+void skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t)
 {
-	return strncmp(v->spec.group, SKV_SPACES, strlen(SKV_SPACES)) == 0;
-}
-
-/* Is it there already, or one too many? */
-static int check_count(struct skv_request *c, const char *id, bool space, uint32_t most)
-{
-	struct skv_instance_view *v;
-	uint32_t n, have = 0;
-	int rc = skv_core_instances(c->s->core, c->caller.tenant, NULL, &c->arena, &v, &n, &c->err);
-
-	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
-		if (strcmp(v[i].spec.id, id) == 0)
-			return SKV_OK;
-		have += space == is_space(&v[i]);
-	}
-	if (rc == SKV_OK && have >= most)
-		rc = skv_fail(&c->err, SKV_E_QUOTA, space ? "max_spaces" : "max_instances",
-			      "tenant '%s' has %u %s, the most", c->caller.tenant, have,
-			      space ? "page spaces" : "instances");
-	return rc;
-}
-
-int skv_tenant_begin_instance(struct skv_request *c, const char *id, bool space)
-{
-	struct skv_tenants *t = &c->s->tenants;
-	const uint32_t most = t->on ? skv_tenants_limit(t, c->caller.tenant, space) : 0;
-	int rc;
-
-	assert(!c->makes);
-	if (!most)
-		return SKV_OK;
-	skv_tenants_enter(t); /* two at a time would both count themselves in */
-	rc = check_count(c, id, space, most);
-	c->makes = rc == SKV_OK;
-	return c->makes ? rc : skv_tenants_leave(t, rc);
-}
-
-void skv_tenant_end_instance(struct skv_request *c)
-{
-	if (c->makes)
-		skv_tenants_leave(&c->s->tenants, SKV_OK);
-	c->makes = false;
-}
-
-int skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t)
-{
-	struct skv_instance_view *v;
-	uint32_t n = 0;
-	int rc = skv_core_instances(c->s->core, t->name, NULL, &c->arena, &v, &n, &c->err);
-
-	skv_core_tenant_use(c->s->core, t->name, &t->use);
+	skv_cluster_tenant_use(c->s->cluster, t->name, &t->use);
 	t->use.held_bytes = skv_hold_of_tenant(&c->s->holds, t->name);
-	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
-		*(is_space(&v[i]) ? &t->use.spaces : &t->use.instances) += 1;
-	return rc;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-void skv_tenant_filter_storages(struct skv_request *c, struct skv_storage_view *v, uint32_t *n)
+/* Without memory for what is hidden, all is. */
+static bool sees(void *ctx, bool is_storage, const char *name)
 {
-	uint32_t k = 0;
+	const struct skv_hidden *h = ctx;
+	const enum skv_owned kind = is_storage ? SKV_OWNED_STORAGE : SKV_OWNED_GROUP;
 
-	for (uint32_t i = 0; i < *n; i++)
-		if (skv_tenant_sees(c, SKV_OWNED_STORAGE, v[i].spec.name))
-			v[k++] = v[i];
-	*n = k;
+	return h && !bsearch(&name, h->name[kind], h->n[kind], sizeof name, skv_hidden_order);
 }
 
-void skv_tenant_filter_groups(struct skv_request *c, struct skv_group_view *v, uint32_t *n)
+void skv_tenant_page(struct skv_request *c, struct skv_page *page)
 {
-	uint32_t k = 0;
+	const char *tenant = c->caller.tenant;
 
-	for (uint32_t i = 0; i < *n; i++)
-		if (skv_tenant_sees(c, SKV_OWNED_GROUP, v[i].spec.name))
-			v[k++] = v[i];
-	*n = k;
-}
-
-void skv_tenant_filter_stats(struct skv_request *c, struct skv_stats *s)
-{
-	uint32_t k = 0;
-
-	if (skv_tenant_is_operator(c))
+	if (!c->s->tenants.on || !*tenant || strcmp(tenant, SKV_OPERATOR) == 0)
 		return;
-	for (uint32_t i = 0; i < s->n_instances; i++)
-		if (strcmp(s->instances[i].spec.tenant, c->caller.tenant) == 0)
-			s->instances[k++] = s->instances[i];
-	s->n_instances = k;
-	skv_tenant_filter_storages(c, s->storages, &s->n_storages);
-	skv_tenant_filter_groups(c, s->groups, &s->n_groups);
-	assert(c->s->tenants.on);
+	page->tenant = tenant;
+	page->sees = sees;
+	page->ctx = skv_tenants_hidden(&c->s->tenants, tenant, &c->arena);
 }

@@ -120,25 +120,25 @@ static bool calls_wait(const struct skv_service *s)
 	return any;
 }
 
-int skv_service_start(struct skv_service *s, struct skv_core *core, struct skv_error *err)
+int skv_service_start(struct skv_service *s, struct skv_cluster *cluster, struct skv_error *err)
 {
 	int rc;
 
 	assert(!s->started);
-	s->core = core;
+	s->cluster = cluster;
 	rc = skv_workers_start(&s->workers, WORKERS_QUEUE, err);
 	if (rc != SKV_OK)
 		return rc;
 	rc = skv_workers_start(&s->lookers, LOOKERS_QUEUE, err);
 	if (rc != SKV_OK)
 		skv_workers_stop(&s->workers);
-	if (rc == SKV_OK && core && calls_wait(s))
+	if (rc == SKV_OK && cluster && calls_wait(s))
 		rc = skv_pause_start(&s->pause, err);
-	if (rc == SKV_OK && core && s->o.forward)
+	if (rc == SKV_OK && cluster && s->o.forward)
 		rc = skv_forward_start(&s->forward, err);
 	s->started = rc == SKV_OK;
 	if (rc == SKV_OK)
-		rc = skv_tokens_start(&s->tokens, &s->auth, &s->tenants, core, err);
+		rc = skv_tokens_start(&s->tokens, &s->auth, &s->tenants, cluster, err);
 	return rc;
 }
 
@@ -196,7 +196,7 @@ int skv_service_begun(struct skv_service *s, struct skv_error *err)
 	case HOLDING_NOT:
 		return SKV_OK;
 	case HOLDING:
-		return skv_core_has_storages(s->core) ? SKV_OK : not_yet(err);
+		return skv_cluster_has_storages(s->cluster) ? SKV_OK : not_yet(err);
 	default:
 		return not_yet(err);
 	}
@@ -204,7 +204,7 @@ int skv_service_begun(struct skv_service *s, struct skv_error *err)
 
 int skv_service_ready(struct skv_service *s, struct skv_error *err)
 {
-	int rc = skv_core_ready(s->core, err);
+	int rc = skv_cluster_ready(s->cluster, err);
 
 	return rc == SKV_OK && atomic_load(&s->holding) != HOLDING_NOT ? not_yet(err) : rc;
 }

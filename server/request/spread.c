@@ -41,9 +41,9 @@ static void look_at(struct skv_spread *s, uint32_t number, uint64_t now)
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME], holder[SKV_OWNER_NAME];
 	uint64_t left;
 
-	skv_core_partition_leader(s->core, number, self, owner, &left);
-	skv_node_process(skv_core_partition_state(s->core, number) == SKV_CORE_STANDBY ? owner
-										       : self,
+	skv_cluster_partition_leader(s->cluster, number, self, owner, &left);
+	skv_node_process(skv_cluster_partition_state(s->cluster, number) == SKV_CORE_STANDBY ? owner
+											     : self,
 			 holder);
 	if (!*holder && (*of->holder || !of->free_ms))
 		of->free_ms = now;
@@ -73,9 +73,9 @@ static bool look(struct skv_spread *s, struct view *w)
 	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME], id[SKV_OWNER_NAME];
 	uint64_t left;
 
-	skv_core_leader(s->core, self, leader, &left);
+	skv_cluster_leader(s->cluster, self, leader, &left);
 	skv_node_process(self, id);
-	w->n_partitions = skv_core_partitions(s->core);
+	w->n_partitions = skv_cluster_partitions(s->cluster);
 	assert(w->n_partitions > 1 && w->n_partitions <= SKV_MAX_PARTITIONS);
 	if (skv_members_seen(s->members, &w->v, &w->n) != SKV_OK)
 		return false;
@@ -167,7 +167,7 @@ static uint32_t give(struct skv_spread *s, const struct view *w, uint64_t now)
 
 static uint32_t shared(struct skv_spread *s, struct view *w, uint64_t now)
 {
-	const bool takes = !w->v[w->self].draining && !skv_core_draining(s->core);
+	const bool takes = !w->v[w->self].draining && !skv_cluster_draining(s->cluster);
 	uint32_t own = 0, goes;
 
 	if (!assign(w))
@@ -194,7 +194,7 @@ static bool is_placed(struct skv_spread *s, uint64_t now)
 	if (s->placed || (s->asked_ms && now - s->asked_ms < PLACED_MS))
 		return s->placed;
 	s->asked_ms = now;
-	s->placed = skv_core_placed(s->core, &placed, &ignored) == SKV_OK && placed;
+	s->placed = skv_cluster_placed(s->cluster, &placed, &ignored) == SKV_OK && placed;
 	return s->placed;
 }
 
@@ -203,10 +203,10 @@ void skv_spread_step(struct skv_spread *s, uint64_t now)
 	struct view w = { .n = 0 };
 	const bool shares = s->shares && is_placed(s, now);
 
-	for (uint32_t p = 0; p < skv_core_partitions(s->core); p++)
+	for (uint32_t p = 0; p < skv_cluster_partitions(s->cluster); p++)
 		look_at(s, p, now);
 	if (look(s, &w))
-		skv_core_may_own(s->core, shares ? shared(s, &w, now) : together(s, &w));
+		skv_cluster_may_own(s->cluster, shares ? shared(s, &w, now) : together(s, &w));
 	skv_free(w.v);
 }
 
@@ -228,11 +228,11 @@ static void *go_on(void *arg)
 	return NULL;
 }
 
-int skv_spread_start(struct skv_spread *s, struct skv_core *core, struct skv_members *members,
+int skv_spread_start(struct skv_spread *s, struct skv_cluster *cluster, struct skv_members *members,
 		     bool shares, struct skv_error *err)
 {
-	assert(!s->started && core && members->started && skv_core_partitions(core) > 1);
-	*s = (struct skv_spread){ .core = core, .members = members, .shares = shares };
+	assert(!s->started && cluster && members->started && skv_cluster_partitions(cluster) > 1);
+	*s = (struct skv_spread){ .cluster = cluster, .members = members, .shares = shares };
 	skv_mutex_init(&s->lock);
 	skv_cond_init(&s->wake);
 	s->started = pthread_create(&s->thread, NULL, go_on, s) == 0;

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <skv/bytes.h>
@@ -44,10 +45,10 @@ void skv_tenants_destroy(struct skv_tenants *t)
 	skv_rwlock_destroy(&t->lock);
 }
 
-void skv_tenants_use_store(struct skv_tenants *t, struct skv_core *core)
+void skv_tenants_use_store(struct skv_tenants *t, struct skv_cluster *cluster)
 {
-	assert(core && !t->on);
-	t->core = core;
+	assert(cluster && !t->on);
+	t->cluster = cluster;
 	t->on = true;
 }
 
@@ -82,23 +83,43 @@ static const char *document_name(struct skv_arena *a, const char *tenant)
 	return out;
 }
 
+/* Limits that nobody has set. The operator's tenant has none. */
+static struct skv_tenant_spec with_defaults(const char *name, struct skv_tenant_spec s)
+{
+	const bool operator = strcmp(name, SKV_OPERATOR) == 0;
+
+	if (!s.max_instances && !operator)
+		s.max_instances = SKV_TENANT_INSTANCES;
+	if (!s.max_spaces && !operator)
+		s.max_spaces = SKV_TENANT_SPACES;
+	return s;
+}
+
+static void add_view(struct skv_tenant_view *v, uint32_t *n, const char *name,
+		     const struct skv_tenant_spec *said)
+{
+	snprintf(v[*n].name, sizeof v[*n].name, "%s", name);
+	v[(*n)++].spec = with_defaults(name, *said);
+}
+
 /* The core reckons some of it. */
 static int tell_core(const struct skv_tenants *t, const struct skv_tenant *v, uint32_t n,
 		     struct skv_error *err)
 {
-	struct skv_tenant_view *views = skv_calloc(n + 1, sizeof *views);
+	static const struct skv_tenant_spec nothing;
+	const struct skv_tenant_spec others = with_defaults("", nothing);
+	struct skv_tenant_view *views = skv_calloc(n + (size_t)1, sizeof *views);
 	int rc = views ? SKV_OK : SKV_E_NOMEM;
 	uint32_t k = 0;
 
 	assert(t->busy);
-	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
-		if (!v[i].meter)
-			continue;
-		snprintf(views[k].name, sizeof views[k].name, "%s", v[i].name);
-		views[k++].spec = v[i].spec;
-	}
+	if (rc == SKV_OK) /* what is said of it comes later, and counts */
+		add_view(views, &k, SKV_OPERATOR, &nothing);
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
+		if (v[i].meter)
+			add_view(views, &k, v[i].name, &v[i].spec);
 	if (rc == SKV_OK)
-		rc = skv_core_tenants_set(t->core, views, k);
+		rc = skv_cluster_tenants_set(t->cluster, views, k, &others);
 	skv_free(views);
 	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "out of memory");
 }
@@ -129,7 +150,7 @@ int skv_tenants_reread(struct skv_tenants *t, struct skv_error *err)
 
 	assert(t->busy);
 	skv_arena_init(&a);
-	rc = skv_core_doc_list(t->core, PREFIX, &a, &docs, &n, err);
+	rc = skv_cluster_doc_list(t->cluster, PREFIX, &a, &docs, &n, err);
 	v = rc == SKV_OK ? skv_arena_calloc(&a, n + 1, sizeof *v) : NULL;
 	if (rc == SKV_OK && !v)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
@@ -212,6 +233,66 @@ bool skv_tenants_may_use(struct skv_tenants *t, const char *tenant, enum skv_own
 	return may || !named;
 }
 
+int skv_hidden_order(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Adds those names that `own`, which may be NULL, does not have. */
+static bool hide(struct skv_hidden *h, enum skv_owned kind, const struct skv_tenant *own,
+		 const char *const *list, uint32_t n, struct skv_arena *a)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (own && names(&own->spec, kind, list[i]))
+			continue;
+		h->name[kind][h->n[kind]] = skv_arena_strndup(a, list[i], strlen(list[i]));
+		if (!h->name[kind][h->n[kind]++])
+			return false;
+	}
+	return true;
+}
+
+static bool hide_all(const struct skv_tenants *t, struct skv_hidden *h, const char *tenant,
+		     struct skv_arena *a)
+{
+	const struct skv_tenant *own = find_locked(t, tenant);
+	size_t groups = 1, storages = 1;
+	bool good;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		groups += t->v[i].spec.n_groups + t->v[i].spec.n_own_groups;
+		storages += t->v[i].spec.n_storages + t->v[i].spec.n_own_storages;
+	}
+	h->name[SKV_OWNED_GROUP] = skv_arena_alloc(a, groups * sizeof(char *));
+	h->name[SKV_OWNED_STORAGE] = skv_arena_alloc(a, storages * sizeof(char *));
+	good = h->name[SKV_OWNED_GROUP] && h->name[SKV_OWNED_STORAGE];
+	for (uint32_t i = 0; good && i < t->n; i++) {
+		const struct skv_tenant_spec *s = &t->v[i].spec;
+
+		good = &t->v[i] == own ||
+		       (hide(h, SKV_OWNED_GROUP, own, s->groups, s->n_groups, a) &&
+			hide(h, SKV_OWNED_GROUP, own, s->own_groups, s->n_own_groups, a) &&
+			hide(h, SKV_OWNED_STORAGE, own, s->storages, s->n_storages, a) &&
+			hide(h, SKV_OWNED_STORAGE, own, s->own_storages, s->n_own_storages, a));
+	}
+	return good;
+}
+
+struct skv_hidden *skv_tenants_hidden(struct skv_tenants *t, const char *tenant,
+				      struct skv_arena *a)
+{
+	struct skv_hidden *h = skv_arena_calloc(a, 1, sizeof *h);
+	bool good = false;
+
+	skv_rwlock_read(&t->lock);
+	if (h)
+		good = hide_all(t, h, tenant, a);
+	skv_rwlock_read_unlock(&t->lock);
+	for (int kind = 0; good && kind < 2; kind++)
+		qsort(h->name[kind], h->n[kind], sizeof(char *), skv_hidden_order);
+	return good ? h : NULL;
+}
+
 static const char *owner_locked(const struct skv_tenants *t, enum skv_owned kind, const char *name)
 {
 	assert(skv_rwlock_held(&t->lock));
@@ -277,8 +358,8 @@ int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_
 	if (rc == SKV_OK) /* names that were added may be too many for a document */
 		rc = skv_document_read_tenant(&a, (char *)text.data, &again, err);
 	if (rc == SKV_OK)
-		rc = skv_core_doc_put(t->core, document, SKV_DOC_ANY, (char *)text.data, &version,
-				      err);
+		rc = skv_cluster_doc_put(t->cluster, document, SKV_DOC_ANY, (char *)text.data,
+					 &version, err);
 	skv_buf_destroy(&text);
 	skv_arena_destroy(&a);
 	return rc == SKV_OK ? skv_tenants_reread(t, err) : rc;
@@ -340,7 +421,7 @@ int skv_tenants_delete(struct skv_tenants *t, const char *name, struct skv_error
 	skv_arena_init(&a);
 	document = document_name(&a, name);
 	skv_tenants_enter(t);
-	rc = document ? skv_core_doc_delete(t->core, document, err)
+	rc = document ? skv_cluster_doc_delete(t->cluster, document, err)
 		      : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc == SKV_E_NOT_FOUND)
 		rc = skv_fail(err, rc, NULL, "nothing is said of a tenant '%s'", name);
@@ -396,32 +477,35 @@ uint64_t skv_tenants_max_held(struct skv_tenants *t, const char *name)
 	return most;
 }
 
-uint32_t skv_tenants_limit(struct skv_tenants *t, const char *name, bool spaces)
+/* Is the page full, but not at its end? */
+static bool is_full(const struct skv_page *page, uint32_t n, size_t bytes)
 {
-	const struct skv_tenant *own;
-	uint32_t most = 0;
-
-	skv_rwlock_read(&t->lock);
-	own = find_locked(t, name);
-	if (own)
-		most = spaces ? own->spec.max_spaces : own->spec.max_instances;
-	skv_rwlock_read_unlock(&t->lock);
-	return most;
+	return page && (n == page->limit || bytes > page->bytes);
 }
 
-int skv_tenants_list(struct skv_tenants *t, const char *name, struct skv_arena *a,
-		     struct skv_tenant_view **out, uint32_t *n, struct skv_error *err)
+int skv_tenants_list(struct skv_tenants *t, const char *name, const struct skv_page *page,
+		     struct skv_arena *a, struct skv_tenant_view **out, uint32_t *n,
+		     const char **next, struct skv_error *err)
 {
+	const char *after = page && page->after ? page->after : "";
+	size_t held;
 	int rc = SKV_OK;
 
+	assert(name || (page && next));
 	*n = 0;
 	skv_rwlock_read(&t->lock);
-	*out = skv_arena_calloc(a, t->n + 1, sizeof **out);
+	*out = skv_arena_calloc(a, (page && page->limit < t->n ? page->limit : t->n) + (size_t)1,
+				sizeof **out);
+	held = a->total;
 	for (uint32_t i = 0; *out && rc == SKV_OK && i < t->n; i++) {
 		struct skv_tenant_view *v = &(*out)[*n];
 
-		if (name && strcmp(name, t->v[i].name) != 0)
+		if (name ? strcmp(name, t->v[i].name) != 0 : strcmp(t->v[i].name, after) <= 0)
 			continue;
+		if (is_full(page, *n, a->total - held)) {
+			*next = v[-1].name;
+			break;
+		}
 		snprintf(v->name, sizeof v->name, "%s", t->v[i].name);
 		rc = skv_document_read_tenant(a, t->v[i].text, &v->spec, err);
 		++*n;

@@ -68,7 +68,7 @@ static int read_all(struct skv_tokens *t, struct skv_error *err)
 	int rc;
 
 	skv_arena_init(&a);
-	rc = skv_core_doc_list(t->core, PREFIX, &a, &docs, &n, err);
+	rc = skv_cluster_doc_list(t->cluster, PREFIX, &a, &docs, &n, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		struct skv_error bad;
 
@@ -119,15 +119,15 @@ static void *read_on(void *arg)
 }
 
 int skv_tokens_start(struct skv_tokens *t, struct auth *auth, struct skv_tenants *tenants,
-		     struct skv_core *core, struct skv_error *err)
+		     struct skv_cluster *cluster, struct skv_error *err)
 {
-	*t = (struct skv_tokens){ .auth = auth, .tenants = tenants, .core = core };
+	*t = (struct skv_tokens){ .auth = auth, .tenants = tenants, .cluster = cluster };
 	skv_mutex_init(&t->lock);
 	skv_cond_init(&t->wake);
-	if (!auth->path || !core)
+	if (!auth->path || !cluster)
 		return SKV_OK;
 	skv_auth_use_store(auth);
-	skv_tenants_use_store(tenants, core);
+	skv_tenants_use_store(tenants, cluster);
 	read_both(t);
 	t->running = pthread_create(&t->thread, NULL, read_on, t) == 0;
 	return t->running ? SKV_OK
@@ -216,7 +216,7 @@ int skv_tokens_put(struct skv_tokens *t, const char *name, const struct skv_toke
 	document_name(name, document);
 	skv_arena_init(&a);
 	skv_token_write(&text, &made);
-	rc = skv_core_doc_get(t->core, document, &a, &old, err);
+	rc = skv_cluster_doc_get(t->cluster, document, &a, &old, err);
 	*created = rc == SKV_E_NOT_FOUND;
 	if (rc == SKV_OK && spec->keep_s)
 		rc = keep_old(&old, spec, &a, &text, err);
@@ -226,8 +226,8 @@ int skv_tokens_put(struct skv_tokens *t, const char *name, const struct skv_toke
 	if (rc == SKV_OK && text.failed)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc == SKV_OK)
-		rc = skv_core_doc_put(t->core, document, SKV_DOC_ANY, (char *)text.data, &version,
-				      err);
+		rc = skv_cluster_doc_put(t->cluster, document, SKV_DOC_ANY, (char *)text.data,
+					 &version, err);
 	skv_buf_destroy(&text);
 	skv_arena_destroy(&a);
 	return rc == SKV_OK ? read_all(t, err) : rc;
@@ -241,7 +241,7 @@ int skv_tokens_delete(struct skv_tokens *t, const char *name, struct skv_error *
 	if (rc != SKV_OK && rc != SKV_E_TOO_MANY)
 		return rc;
 	document_name(name, document);
-	rc = skv_core_doc_delete(t->core, document, err);
+	rc = skv_cluster_doc_delete(t->cluster, document, err);
 	if (rc == SKV_E_NOT_FOUND)
 		return skv_fail(err, rc, NULL, "there is no token '%s'", name);
 	return rc == SKV_OK ? read_all(t, err) : rc;

@@ -2,10 +2,11 @@
  * full.c - full mode: the whole core under the trace's clock, as `slabkv replay`
  * with one client asks it.
  *
- * A core of its own for each run, without threads, on a memory store and a storage without bytes,
- * with one group and one instance. Each request looks up its prefix without a lease, then starts
- * and finishes what is missing below it; what there is no room for, because it is larger than the
- * capacity, is not written. Nothing is evicted ahead of need. What is evicted depends on the order
+ * A core of its own for each run, without threads, on a store that keeps the registry in memory and
+ * no journal, because nobody loads it and nobody else can own it, and a storage without bytes, with
+ * one group and one instance. Each request looks up its prefix without a lease, then starts
+ * and finishes what is missing below it; of a request that is larger than the capacity the first
+ * blocks are written. Nothing is evicted ahead of need. What is evicted depends on the order
  * of calls alone, so a manager with the same settings that gets the same calls in the same order
  * has the same hits, whatever its clock.
  */
@@ -29,8 +30,10 @@
 struct full {
 	struct run *r;
 	struct skv_fake_clock clock;
+	struct skv_store_ops store_ops;
 	struct skv_store *store;
-	struct skv_core *core;
+	struct skv_cluster *cluster;
+	struct skv_core *core; /* of its only partition */
 	struct skv_arena arena;
 	struct skv_key *keys; /* [longest request] */
 	char instance[SKV_MAX_NAME + 1];
@@ -59,7 +62,7 @@ static int wait_for(struct full *f, struct answer *a, int rc)
 	for (uint32_t i = 0; i < PATIENCE_MS && !a->over; i++) {
 		if (i > 2)
 			skv_fake_clock_advance(&f->clock, 1);
-		skv_core_tick(f->core);
+		skv_cluster_tick(f->cluster);
 	}
 	return a->over ? a->status
 		       : skv_fail(&f->r->err, SKV_E_INTERNAL, NULL,
@@ -76,7 +79,7 @@ static void go_to(struct full *f, uint64_t at_ms)
 
 		f->now += step;
 		skv_fake_clock_advance(&f->clock, step);
-		skv_core_tick(f->core);
+		skv_cluster_tick(f->cluster);
 	}
 }
 
@@ -171,13 +174,13 @@ static int request(struct full *f, uint32_t q)
 static int make_objects(struct full *f)
 {
 	struct run *r = f->r;
-	uint64_t unit = r->storage_unit ? r->storage_unit : UNIT,
-		 need = 2 * r->blocks * r->block_bytes + 4 * unit;
+	const uint64_t need = 2 * r->blocks * r->block_bytes +
+			      4 * (r->storage_unit ? r->storage_unit : UNIT);
 	const char *const storages[] = { "default" };
-	struct skv_storage_spec s = { .name = "default", .type = "null", .root = "", .unit = unit,
-				      .file_size = r->storage_file,
-				      .enabled = true, .capacity = r->storage_bytes
-					      ? r->storage_bytes : need / unit * unit };
+	struct skv_storage_spec s = { .name = "default", .type = "null", .root = "",
+				      .unit = r->storage_unit, .file_size = r->storage_file,
+				      .enabled = true,
+				      .capacity = r->storage_bytes ? r->storage_bytes : need };
 	struct skv_group_spec g = { .name = "default", .storages = storages, .n_storages = 1,
 				    .policy = r->policy,
 				    .ttl_ms = strcmp(r->policy, "ttl") == 0 ? r->ttl_ms : 0,
@@ -186,18 +189,61 @@ static int make_objects(struct full *f)
 	struct skv_instance_spec i = { .tenant = TENANT, .id = f->instance, .group = "default",
 				       .specs = &spec, .n_specs = 1,
 				       .extra = "" };
-	int rc = skv_core_storage_put(f->core, &s, NULL, &r->err);
+	int rc = skv_cluster_storage_put(f->cluster, &s, SKV_PUT_ANY, NULL, &r->err);
 
 	if (rc == SKV_OK)
-		rc = skv_core_group_put(f->core, &g, NULL, NULL, &r->err);
-	return rc == SKV_OK ? skv_core_instance_put(f->core, &i, NULL, &r->err) : rc;
+		rc = skv_cluster_group_put(f->cluster, &g, SKV_PUT_ANY, NULL, NULL, &r->err);
+	return rc == SKV_OK ? skv_cluster_instance_put(f->cluster, &i, SKV_PUT_ANY, NULL, &r->err)
+			    : rc;
+}
+
+static int keep_lease(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		      struct skv_error *err)
+{
+	(void)self, (void)partition, (void)fence, (void)ttl_ms, (void)err;
+	return SKV_OK;
+}
+
+static int drop_batch(void *self, uint32_t partition, uint64_t fence, uint64_t seq,
+		      const void *bytes, size_t n, unsigned flags, struct skv_error *err)
+{
+	(void)self, (void)partition, (void)fence, (void)seq, (void)bytes, (void)n, (void)flags;
+	(void)err;
+	return SKV_OK;
+}
+
+static int drop_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
+		      const void *bytes, size_t n, struct skv_error *err)
+{
+	(void)self, (void)partition, (void)fence, (void)id, (void)number, (void)bytes, (void)n;
+	(void)err;
+	return SKV_OK;
+}
+
+static int drop_checkpoint(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			   uint32_t slices, uint64_t upto_seq, struct skv_error *err)
+{
+	(void)self, (void)partition, (void)fence, (void)id, (void)slices, (void)upto_seq;
+	(void)err;
+	return SKV_OK;
+}
+
+static int open_store(struct full *f)
+{
+	static const struct skv_store_options options = { .path = SKV_STORE_IN_MEMORY };
+
+	f->store_ops = skv_store_sqlite;
+	f->store_ops.renew = keep_lease;
+	f->store_ops.append = drop_batch;
+	f->store_ops.checkpoint_slice = drop_slice;
+	f->store_ops.checkpoint_commit = drop_checkpoint;
+	return skv_store_open(&f->store_ops, &options, &f->store, &f->r->err);
 }
 
 static int open_core(struct full *f)
 {
-	static const struct skv_store_options private = { .path = "" };
 	struct skv_core_options o;
-	int rc = skv_store_open(&skv_store_memory, &private, &f->store, &f->r->err);
+	int rc = open_store(f);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -208,13 +254,14 @@ static int open_core(struct full *f)
 	o.open_percent = 100;
 	o.free_percent = 0;
 	o.manual = true;
-	rc = skv_core_create(&o, &f->core, &f->r->err);
-	if (rc == SKV_OK && skv_core_wait_ready(f->core, PATIENCE_MS) != SKV_OK)
+	rc = skv_cluster_create(&o, &f->cluster, &f->r->err);
+	f->core = rc == SKV_OK ? skv_cluster_core(f->cluster, 0) : NULL;
+	if (rc == SKV_OK && skv_cluster_wait_ready(f->cluster, PATIENCE_MS) != SKV_OK)
 		rc = skv_fail(&f->r->err, SKV_E_INTERNAL, NULL, "the core did not get ready");
 	if (rc == SKV_OK)
 		rc = make_objects(f);
 	if (rc == SKV_OK)
-		skv_core_tick(f->core);
+		skv_cluster_tick(f->cluster);
 	return rc;
 }
 
@@ -249,11 +296,11 @@ int run_full(struct run *r)
 		if (rc == SKV_OK && !run_goes_on(r))
 			rc = r->err.status;
 	}
-	if (f.core) {
-		skv_core_counters_get(f.core, &counters);
+	if (f.cluster) {
+		skv_cluster_counters_get(f.cluster, &counters);
 		r->counts.evicted = counters.evicted_blocks;
 		r->counts.examined = counters.evict_examined;
-		skv_core_destroy(f.core);
+		skv_cluster_destroy(f.cluster);
 	}
 	if (f.store)
 		skv_store_close(f.store);

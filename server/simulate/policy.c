@@ -22,11 +22,13 @@
 
 struct cell {
 	struct skv_policy_block b;
-	uint32_t place; /* skv/heap.h; 0 = the block is not there */
+	uint32_t place; /* skv/heap.h; 0 = the block is not there, or kept */
 	uint32_t below; /* its children in the cache */
 	bool linked;    /* its parent counts it */
 	uint32_t found; /* number of the request that found it last, counted from 1; of a fast tier:
 			 * was it found below by the current one? */
+	bool kept;      /* of the request that makes room: not evicted, and in no queue once it has
+			 * come to a top */
 };
 
 struct cache {
@@ -118,12 +120,20 @@ static struct top first_top(const struct cache *c)
 	return best;
 }
 
-/* Whether it is evicted, or placed again. */
+/* Whether it is evicted. If not, it is placed again, or hidden while its request makes room. */
 static bool may_go(struct cache *c, const struct top *t)
 {
 	c->counts->examined++;
-	return t->inner == (inner_bit(c, t->id) != 0) &&
-	       c->ops->look(c->state, &c->cell[t->id].b, t->at);
+	if (c->cell[t->id].kept) {
+		dequeue(c, t->id);
+		return false;
+	}
+	if (t->inner == (inner_bit(c, t->id) != 0) &&
+	    c->ops->look(c->state, &c->cell[t->id].b, t->at))
+		return true;
+	dequeue(c, t->id);
+	enqueue(c, t->id);
+	return false;
 }
 
 static void remove_block(struct cache *c, uint32_t id)
@@ -149,9 +159,9 @@ static bool evict_one(struct cache *c, const struct skv_policy_block *in, uint32
 	struct top t = first_top(c);
 
 	assert(t.id != NO_BLOCK);
-	for (; !may_go(c, &t); t = first_top(c)) {
-		dequeue(c, t.id);
-		enqueue(c, t.id);
+	while (!may_go(c, &t)) {
+		t = first_top(c);
+		assert(t.id != NO_BLOCK);
 	}
 	if (in && c->ops->admit && !c->ops->admit(c->state, in, how, t.at))
 		return false;
@@ -322,23 +332,42 @@ static void refuse(struct cache *c, const struct newcomers *in, uint32_t from)
 	}
 }
 
-/* As the core does: room is made for all of them first, which may cost blocks behind
- * the first miss, so that there are more in the next round; they come in tail first, numbered head
- * first; what the policy does not admit stays out, and all if the capacity is too small. */
+/* Keeps those of these blocks that are there from eviction. */
+static void keep(struct cache *c, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++)
+		c->cell[c->t->ref[i]].kept = c->cell[c->t->ref[i]].place != 0;
+}
+
+/* They may go again; those that came to a top are queued again. */
+static void let_go(struct cache *c, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = end; i-- > first;) {
+		struct cell *cell = &c->cell[c->t->ref[i]];
+
+		if (cell->kept && !cell->place)
+			enqueue(c, c->t->ref[i]);
+		cell->kept = false;
+	}
+}
+
+/* As the core does: room is made for all of them first, by others than the request's own; they
+ * come in tail first, numbered head first; what the policy does not admit stays out, and what is
+ * behind as many blocks as the capacity. */
 static void write_together(struct cache *c, uint32_t q, uint32_t first, uint32_t end,
 			   struct request_hits *h)
 {
 	struct newcomers in = { .v = c->absent, .below = h->prefix > 0 };
-	uint64_t room;
-	uint32_t got;
+	const uint32_t begin = c->t->first[q];
+	uint64_t room = c->capacity - c->n.blocks;
 
-	do {
-		in.n = list_absent(c, q, first, end, h);
-		room = c->capacity - c->n.blocks;
-		if (in.n > c->capacity)
-			return;
-		got = in.n > room ? make_room(c, &in, (uint32_t)room) : 0;
-	} while (got);
+	end = end - begin > c->capacity ? begin + (uint32_t)c->capacity : end;
+	in.n = list_absent(c, q, first, end, h);
+	if (in.n > room) {
+		keep(c, begin, end);
+		room += make_room(c, &in, (uint32_t)room);
+		let_go(c, begin, end);
+	}
 	if (in.n > room)
 		refuse(c, &in, (uint32_t)room);
 	in.n = in.n > room ? (uint32_t)room : in.n;

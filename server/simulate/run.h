@@ -4,7 +4,8 @@
  *
  * Semantics of a request in policy mode, which are those of the manager: its blocks are looked up
  * in the state at arrival; the leading ones that are there are used; then room is made for all that
- * are absent, and they come in; what is larger than the capacity is not written. One by one (and of
+ * are absent, by blocks of others, and they come in; of a request that is larger than the capacity
+ * the first blocks, as many as fit, are kept and written. One by one (and of
  * the optimum): every block that is there is used, in request order; then those absent come in, in
  * order, with one victim for each once the capacity is reached.
  *
@@ -58,7 +59,7 @@ struct run {
 	uint64_t block_bytes;     /* full: bytes of a block */
 	uint64_t storage_bytes;   /* full: of the storage, 0 = `blocks` bound the group, and the
 				     storage is large enough */
-	uint64_t storage_unit;    /* full: 0 = 64 MiB, */
+	uint64_t storage_unit;    /* full: 0 = default, */
 	uint64_t storage_file;    /* full: 0 = 1 GiB, as skv_storage_spec */
 	struct request_hits *hits; /* [refs->n_requests], or NULL */
 	/* results */

@@ -1,32 +1,37 @@
 /*
- * asks.c - administration of one partition between managers: how its owner is asked. What that one
- * does is in op_cluster.c.
+ * asks.c - administration of one partition between managers: how its owner is asked.
  *
- * The manager that leads encodes what its core asks (skv_core_asks) and posts it to the owner, with
- * the relay that calls are sent on by; the thread waits for the answer. No state but what the
- * service has.
+ * The manager that leads sends what its core asks (skv_cluster_asks) as the ordinary operation,
+ * with the relay that calls are forwarded by and the token that the owner publishes for managers;
+ * Slabkv-Place names the partition, Slabkv-Tenant the tenant. The thread waits for the answer. No
+ * state but what the service has.
  */
 #include <skv/v1_api.h>
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/asks.h>
 #include <skv/lock.h>
 #include <skv/relay.h>
 #include <skv/service.h>
-#include <skv/v1_codec.h>
-#include <skv/core.h>
+
+#include "v1.h"
 
 #define LOOK_MS 10000u /* for the answer to a question */
 #define DO_MS 60000u   /* for a change: directories may be slow */
 #define CONNECT_MS 300u
+#define PATH_MAX_BYTES (3 * (SKV_MAX_NAME + SKV_MAX_CURSOR) + 128)
 
 struct asking {
 	struct skv_relay_call call;
 	struct skv_service *s;
-	uint32_t partition;
-	char owner[SKV_OWNER_NAME], url[SKV_URL_MAX + 16];
+	struct skv_peer_call *q;
+	const struct skv_route *route;
+	char owner[SKV_OWNER_NAME], url[SKV_URL_MAX + PATH_MAX_BYTES];
+	char authorization[SKV_PEER_TOKEN + 32], place[32], tenant[SKV_MAX_NAME + 32];
 	struct skv_mutex lock; /* of the next */
 	struct skv_cond wake;
 	bool ended;
@@ -39,10 +44,11 @@ static bool given_up(void *ctx)
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
 	uint64_t left;
 
-	if (skv_service_ends(k->s) || skv_core_partition_state(k->s->core, 0) != SKV_CORE_READY ||
-	    skv_core_partition_state(k->s->core, k->partition) != SKV_CORE_STANDBY)
+	if (skv_service_ends(k->s) ||
+	    skv_cluster_partition_state(k->s->cluster, 0) != SKV_CORE_READY ||
+	    skv_cluster_partition_state(k->s->cluster, k->q->partition) != SKV_CORE_STANDBY)
 		return true;
-	skv_core_partition_leader(k->s->core, k->partition, self, owner, &left);
+	skv_cluster_partition_leader(k->s->cluster, k->q->partition, self, owner, &left);
 	return strcmp(owner, k->owner) != 0;
 }
 
@@ -56,41 +62,93 @@ static void ended(void *ctx)
 	skv_mutex_unlock(&k->lock);
 }
 
-static bool changes(enum skv_ask_what what)
+/* ---- the call -------------------------------------------------------------------------------- */
+
+/* The route's path with the name in it; names of models have slashes. */
+static void put_path(struct skv_buf *b, const char *pattern, const char *name)
 {
-	switch (what) {
-	case SKV_ASK_STORAGES:
-	case SKV_ASK_FILES:
-	case SKV_ASK_GROUPS:
-	case SKV_ASK_INSTANCES:
-	case SKV_ASK_USE:
-	case SKV_ASK_STATS:
-		return false;
-	default:
-		return true;
-	}
+	const char *open = strchr(pattern, '{');
+
+	assert(!open == !name);
+	skv_put_bytes(b, pattern, open ? (size_t)(open - pattern) : strlen(pattern));
+	for (const char *p = name; p && *p; p++)
+		skv_put_bytes(b, *p == '/' ? "%2F" : p, *p == '/' ? 3 : 1);
+	if (open)
+		skv_put_bytes(b, strchr(open, '}') + 1, strlen(strchr(open, '}') + 1));
 }
 
-static void post(struct asking *k, const char *token, const struct skv_buf *body, bool change)
+static void put_query(struct skv_buf *b, const struct skv_peer_call *q)
 {
-	char authorization[SKV_PEER_TOKEN + 32];
+	static const char *const only[] = { [SKV_PUT_NEW] = "new", [SKV_PUT_THERE] = "existing" };
+	const char *next = "?";
 
-	snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", token);
+	assert(!q->version || q->op == SKV_OP_group_put);
+	assert(!q->unused || q->op == SKV_OP_instance_delete);
+	if (q->page) {
+		skv_buf_printf(b, "?limit=%" PRIu32 "&after=", q->page->limit);
+		for (const char *p = q->page->after; p && *p; p++)
+			skv_buf_printf(b, "%%%02X", (unsigned char)*p);
+	}
+	if (q->how != SKV_PUT_ANY) {
+		skv_buf_printf(b, "?only=%s", only[q->how]);
+		next = "&";
+	}
+	if (q->version)
+		skv_buf_printf(b, "%sversion=%" PRIu64, next, *q->version);
+	if (q->unused)
+		skv_buf_printf(b, "?unused_s=%" PRIu64 "&with_blocks=%s",
+			       (q->unused->ms + 999) / 1000,
+			       q->unused->with_blocks ? "true" : "false");
+}
+
+static int make_url(struct asking *k, const char *base, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	bool fits;
+
+	skv_put_bytes(&b, base, strlen(base));
+	put_path(&b, k->route->pattern, k->q->name);
+	put_query(&b, k->q);
+	fits = !b.failed && b.len < sizeof k->url;
+	if (fits)
+		snprintf(k->url, sizeof k->url, "%.*s", (int)b.len, (const char *)b.data);
+	skv_buf_destroy(&b);
+	return fits ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+}
+
+static void add_line(struct asking *k, char *to, size_t size, const char *name, const char *value)
+{
+	assert(k->call.n_lines < SKV_RELAY_LINES);
+	snprintf(to, size, "%s: %s", name, value);
+	k->call.line[k->call.n_lines++] = to;
+}
+
+static bool changes(const struct asking *k) { return strcmp(k->route->method, "GET") != 0; }
+
+static void send(struct asking *k, const char *token, const struct skv_buf *body)
+{
+	char number[16], bearer[SKV_PEER_TOKEN + 8];
+
 	k->call = (struct skv_relay_call){
-		.method = "POST",
+		.method = k->route->method,
 		.url = k->url,
-		.line = { "Content-Type: application/json", "Accept: application/json",
-			  authorization },
-		.n_lines = *token ? 3 : 2,
-		.body = body->data,
+		.line = { "Content-Type: application/json", "Accept: application/json" },
+		.n_lines = 2,
+		.body = k->q->req ? body->data : NULL,
 		.n_body = body->len,
 		.answer_max = k->s->o.answer_max,
-		.timeout_ms = change ? DO_MS : LOOK_MS,
+		.timeout_ms = changes(k) ? DO_MS : LOOK_MS,
 		.connect_ms = CONNECT_MS,
 		.given_up = given_up,
 		.done = ended,
 		.ctx = k,
 	};
+	snprintf(number, sizeof number, "%" PRIu32, k->q->partition);
+	snprintf(bearer, sizeof bearer, "Bearer %s", token);
+	add_line(k, k->authorization, sizeof k->authorization, "Authorization", bearer);
+	add_line(k, k->place, sizeof k->place, SKV_PLACE, number);
+	if (k->q->tenant && *k->q->tenant)
+		add_line(k, k->tenant, sizeof k->tenant, SKV_TENANT, k->q->tenant);
 	skv_mutex_init(&k->lock);
 	skv_cond_init(&k->wake);
 	skv_relay_call(k->s->forward.relay, &k->call);
@@ -102,61 +160,80 @@ static void post(struct asking *k, const char *token, const struct skv_buf *body
 	skv_mutex_destroy(&k->lock);
 }
 
-/* There is no answer. */
-static int fail(const struct asking *k, bool change, struct skv_error *err)
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* There is none. */
+static int fail(const struct asking *k, struct skv_error *err)
 {
 	const struct skv_relay_call *c = &k->call;
-	const bool done = change && c->sent;
+	const bool done = changes(k) && c->sent;
 
 	if (c->rc == SKV_E_NOMEM)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (c->rc == SKV_E_TOO_LARGE)
 		return skv_fail(err, SKV_E_TOO_LARGE, NULL,
 				"what partition %u has is more than answer_max",
-				(unsigned)k->partition);
+				(unsigned)k->q->partition);
 	return skv_fail(err, done ? SKV_E_UNKNOWN_OUTCOME : SKV_E_NETWORK, NULL,
 			"its owner %.60s does not answer%s%s", k->owner,
 			*c->why.message ? ": " : "", c->why.message);
 }
 
-static int take(const struct asking *k, struct skv_told *out, struct skv_arena *a,
-		struct skv_error *err)
+/* A failure of what was asked is the answer; what the owner refuses by itself is not. */
+static int read_failure(const struct asking *k, const struct skv_v1_in *in, const char *text,
+			struct skv_error *err)
 {
-	const struct skv_v1_in in = { .arena = a };
-	const char *text = (const char *)k->call.answer.data;
 	struct skv_error why = { 0 };
-	int rc;
+	const int rc = skv_v1_read_error(in, text, k->call.answer.len, &why);
+	const bool told = skv_status_http(rc) == k->call.status;
 
-	if (k->call.status == 200) {
-		rc = skv_v1_read_told_res(&in, text, k->call.answer.len, out, err);
-		if (rc == SKV_OK && out->code && *out->code)
-			rc = skv_fail(err, skv_status_from_name(out->code),
-				      *out->field ? out->field : NULL, "%s", out->message);
-		else if (rc != SKV_OK)
-			rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL,
-				      "the answer of the owner of partition %u, %.60s, cannot be "
-				      "read (%.60s: %.60s): are all managers of one version?",
-				      (unsigned)k->partition, k->owner, err->field, err->message);
-		return rc;
-	}
-	rc = skv_v1_read_error(&in, text ? text : "", k->call.answer.len, &why);
-	if (rc == SKV_E_NOT_OWNER || rc == SKV_E_NOT_READY)
+	switch (told ? rc : SKV_E_FORBIDDEN) {
+	case SKV_E_NOT_OWNER:
+	case SKV_E_NOT_READY:
 		return skv_fail(err, rc, NULL, "%.60s says: %s", k->owner, why.message);
-	return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
-			"the owner of partition %u, %.60s, refuses (%ld): %.160s",
-			(unsigned)k->partition, k->owner, k->call.status, why.message);
+	case SKV_E_UNAUTHENTICATED:
+	case SKV_E_FORBIDDEN:
+	case SKV_E_TOO_MANY:
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+				"the owner of partition %u, %.60s, refuses (%ld): %.160s",
+				(unsigned)k->q->partition, k->owner, k->call.status, why.message);
+	default:
+		return skv_fail(err, rc, *why.field ? why.field : NULL, "%s", why.message);
+	}
 }
 
-static int ask(void *ctx, const struct skv_ask *q, struct skv_told *out, struct skv_arena *a,
-	       struct skv_error *err)
+static int take(struct asking *k, struct skv_error *err)
 {
-	struct asking k = { .s = ctx, .partition = q->partition };
-	const bool change = changes(q->what);
+	struct skv_arena own;
+	const struct skv_v1_in in = { .arena = k->q->arena ? k->q->arena : &own };
+	const char *text = k->call.answer.data ? (const char *)k->call.answer.data : "";
+	const struct v1_row *row = k->route->own;
+	int rc = SKV_OK;
+
+	skv_arena_init(&own);
+	k->q->created = k->call.status == 201;
+	if (k->call.status >= 300)
+		rc = read_failure(k, &in, text, err);
+	else if (k->q->res)
+		rc = skv_v1_read_named(row->answer, &in, text, k->call.answer.len, k->q->res, err);
+	if (rc != SKV_OK && k->call.status < 300)
+		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+			      "the answer of the owner of partition %u, %.60s, cannot be read "
+			      "(%.60s: %.60s): are all managers of one version?",
+			      (unsigned)k->q->partition, k->owner, err->field, err->message);
+	skv_arena_destroy(&own);
+	return rc;
+}
+
+static int ask(void *ctx, struct skv_peer_call *q, struct skv_error *err)
+{
+	struct asking k = { .s = ctx, .q = q, .route = &skv_routes[q->op] };
+	const struct v1_row *row = k.route->own;
 	char url[SKV_URL_MAX], token[SKV_PEER_TOKEN];
 	struct skv_buf body = { 0 };
 	int rc;
 
-	assert(skv_thread_waits && skv_thread_locks == 0);
+	assert(skv_thread_waits && skv_thread_locks == 0 && k.route->flags & ROUTE_MANAGERS);
 	if (!k.s->forward.started)
 		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
 				"another manager has partition %u, and this one asks none: start "
@@ -165,20 +242,21 @@ static int ask(void *ctx, const struct skv_ask *q, struct skv_told *out, struct 
 		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "%s%.60s%s",
 				*k.owner ? "its owner " : "nobody owns it", k.owner,
 				*k.owner ? " has told no address" : "");
-	snprintf(k.url, sizeof k.url, "%s/v1/partition", url);
-	skv_v1_write_ask_req(&body, q);
+	rc = make_url(&k, url, err);
+	if (rc == SKV_OK && q->req)
+		skv_v1_write_named(row->request, &body, q->req);
 	if (body.failed)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	else {
-		post(&k, token, &body, change);
-		rc = k.call.rc == SKV_OK ? take(&k, out, a, err) : fail(&k, change, err);
+	if (rc == SKV_OK) {
+		send(&k, token, &body);
+		rc = k.call.rc == SKV_OK ? take(&k, err) : fail(&k, err);
 		skv_buf_destroy(&k.call.answer);
 	}
 	skv_buf_destroy(&body);
 	return rc;
 }
 
-void skv_v1_asks(struct skv_service *s, struct skv_core_asks *out)
+void skv_v1_asks(struct skv_service *s, struct skv_cluster_asks *out)
 {
-	*out = (struct skv_core_asks){ .ask = ask, .ctx = s };
+	*out = (struct skv_cluster_asks){ .ask = ask, .ctx = s };
 }

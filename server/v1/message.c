@@ -77,7 +77,7 @@ static int take_block_key(struct skv_request *c, const struct pb_field *key)
 		return skv_fail(&c->err, SKV_E_INVALID, "key",
 				"one of key_raw (16 bytes), key_int and key is required");
 	}
-	c->route = &skv_routes[ROUTE_ID_block_find];
+	c->route = &skv_routes[SKV_OP_block_find];
 	return SKV_OK;
 }
 
@@ -100,7 +100,7 @@ int skv_v1_message(struct skv_request *c, const uint8_t *p, size_t n)
 	struct skv_rd r = skv_rd_make(p, n);
 	int rc;
 
-	assert(c->route >= skv_routes && c->route < skv_routes + ROUTE_COUNT);
+	assert(c->route >= skv_routes && c->route < skv_routes + SKV_OP_COUNT);
 	/* A message without name and body of its own is left to the codec. */
 	while ((row->target || !(c->route->flags & ROUTE_BODY)) && pb_next(&r, &f)) {
 		if (f.number == row->target)
@@ -122,7 +122,7 @@ int skv_v1_message(struct skv_request *c, const uint8_t *p, size_t n)
 		c->n_body = body.n;
 	}
 	rc = take_name(c, &name);
-	if (rc == SKV_OK && c->route == &skv_routes[ROUTE_ID_block_get])
+	if (rc == SKV_OK && c->route == &skv_routes[SKV_OP_block_get])
 		rc = take_block_key(c, &key);
 	return rc;
 }

@@ -13,6 +13,19 @@
 
 #define UNUSED_MAX_S 4000000000u
 
+/* ---- puts ------------------------------------------------------------------------------------ */
+
+/* ?only=new, ?only=existing. */
+static int read_only(struct skv_request *r, enum skv_put *how)
+{
+	const char *only = v1_of(r)->only;
+
+	*how = !only ? SKV_PUT_ANY : strcmp(only, "new") == 0 ? SKV_PUT_NEW : SKV_PUT_THERE;
+	return *how != SKV_PUT_THERE || strcmp(only, "existing") == 0
+		       ? SKV_OK
+		       : skv_fail(&r->err, SKV_E_INVALID, "only", "new or existing");
+}
+
 /* ---- storages -------------------------------------------------------------------------------- */
 
 static int no_such(struct skv_request *r, const char *what, const char *name)
@@ -20,64 +33,103 @@ static int no_such(struct skv_request *r, const char *what, const char *name)
 	return skv_fail(&r->err, SKV_E_NOT_FOUND, "name", "no %s '%s'", what, name);
 }
 
-/* What the caller sees. */
-static int get_storages(struct skv_request *r, const char *name)
-{
-	int rc = skv_core_storages(skv_request_core(r), name, &r->arena, &v1_of(r)->u.storages.v,
-				   &v1_of(r)->u.storages.n, &r->err);
+/* A page of what the caller sees; `whose`: the tenant. */
+#define LIST_RUN(kind, whose)                                                                      \
+	int skv_op_##kind##_list_run(struct skv_request *r)                                        \
+	{                                                                                          \
+		struct skv_##kind##_list *out = &v1_of(r)->u.kind##s;                              \
+		struct skv_page page;                                                              \
+		int rc = skv_v1_page(r, &page);                                                    \
+                                                                                                   \
+		page.tenant = (whose);                                                             \
+		v1_of(r)->answer = out;                                                            \
+		return rc == SKV_OK ? skv_cluster_##kind##_list(skv_request_cluster(r), &page,     \
+								&r->arena, out, &r->err)           \
+				    : rc;                                                          \
+	}
 
-	if (rc != SKV_OK)
-		return rc;
-	skv_tenant_filter_storages(r, v1_of(r)->u.storages.v, &v1_of(r)->u.storages.n);
-	return name && v1_of(r)->u.storages.n == 0 ? no_such(r, "storage", name) : SKV_OK;
+LIST_RUN(storage, page.tenant)
+LIST_RUN(group, page.tenant)
+/* Another manager may ask for those of all tenants. */
+LIST_RUN(instance, *r->caller.tenant ? r->caller.tenant : NULL)
+
+static int get_storage(struct skv_request *r, const char *name)
+{
+	struct skv_storage_view *v;
+	int rc;
+
+	if (!skv_tenant_sees(r, SKV_OWNED_STORAGE, name))
+		return no_such(r, "storage", name);
+	rc = skv_cluster_storage(skv_request_cluster(r), name, &r->arena, &v, &r->err);
+	if (rc == SKV_OK)
+		v1_of(r)->answer = v;
+	return rc;
 }
 
-int skv_op_storage_list_run(struct skv_request *r) { return get_storages(r, NULL); }
-void skv_op_storage_list_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_storage_list(&r->out, v1_of(r)->u.storages.v,
-					    v1_of(r)->u.storages.n);
-}
-
-int skv_op_storage_get_run(struct skv_request *r) { return get_storages(r, r->param[0].value); }
-void skv_op_storage_get_write(struct skv_request *r)
-{
-	assert(v1_of(r)->u.storages.n == 1);
-	v1_of(r)->codec->write_storage_view(&r->out, &v1_of(r)->u.storages.v[0]);
-}
+int skv_op_storage_get_run(struct skv_request *r) { return get_storage(r, r->param[0].value); }
 
 int skv_op_storage_put_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_v1_input(r);
 	struct skv_storage_spec spec = { 0 };
+	enum skv_put how;
 	int rc = v1_of(r)->body_codec->read_storage(&in, r->body, r->n_body, &spec, &r->err);
 
+	if (rc == SKV_OK)
+		rc = read_only(r, &how);
 	if (rc != SKV_OK)
 		return rc;
 	spec.name = r->param[0].value;
-	rc = skv_core_storage_put(skv_request_core(r), &spec, &r->created, &r->err);
-	return rc == SKV_OK ? get_storages(r, spec.name) : rc;
+	rc = skv_cluster_storage_put(skv_request_cluster(r), &spec, how, &r->created, &r->err);
+	return rc == SKV_OK ? get_storage(r, spec.name) : rc;
 }
-void skv_op_storage_put_write(struct skv_request *r) { skv_op_storage_get_write(r); }
 
 int skv_op_storage_delete_run(struct skv_request *r)
 {
-	return skv_core_storage_delete(skv_request_core(r), r->param[0].value, &r->err);
+	return skv_cluster_storage_delete(skv_request_cluster(r), r->param[0].value, &r->err);
 }
-void skv_op_storage_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 /* ---- slab files ------------------------------------------------------------------------------ */
 
+/* Those of the page: files are in order of their numbers. */
+static int cut_files(struct skv_request *r, const struct skv_page *page, struct skv_file_list *out)
+{
+	const uint32_t limit = page->limit < page->bytes / sizeof *out->files + 1
+				       ? page->limit
+				       : (uint32_t)(page->bytes / sizeof *out->files + 1);
+	uint64_t after;
+	char next[16];
+	int rc = SKV_OK;
+
+	assert(limit >= 1 && limit <= SKV_MAX_PAGE);
+	if (page->after && *page->after)
+		rc = skv_v1_number(r, "after", page->after, &after);
+	while (rc == SKV_OK && page->after && *page->after && out->n_files &&
+	       out->files->file <= after) {
+		out->files++;
+		out->n_files--;
+	}
+	if (rc != SKV_OK || out->n_files <= limit)
+		return rc;
+	out->n_files = limit;
+	snprintf(next, sizeof next, "%u", (unsigned)out->files[limit - 1].file);
+	out->next = skv_arena_strndup(&r->arena, next, strlen(next));
+	return out->next ? SKV_OK : skv_fail(&r->err, SKV_E_NOMEM, NULL, "out of memory");
+}
+
 int skv_op_file_list_run(struct skv_request *r)
 {
-	if (!skv_tenant_sees(r, SKV_OWNED_STORAGE, r->param[0].value))
-		return no_such(r, "storage", r->param[0].value);
-	return skv_core_files(skv_request_core(r), r->param[0].value, &r->arena,
-			      &v1_of(r)->u.files.v, &v1_of(r)->u.files.n, &r->err);
-}
-void skv_op_file_list_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_file_list(&r->out, v1_of(r)->u.files.v, v1_of(r)->u.files.n);
+	struct skv_file_list *out = &v1_of(r)->u.files;
+	struct skv_page page;
+	int rc = skv_v1_page(r, &page);
+
+	if (rc == SKV_OK && !skv_tenant_sees(r, SKV_OWNED_STORAGE, r->param[0].value))
+		rc = no_such(r, "storage", r->param[0].value);
+	if (rc == SKV_OK)
+		rc = skv_cluster_files(skv_request_cluster(r), r->param[0].value, &r->arena,
+				       &out->files, &out->n_files, &r->err);
+	v1_of(r)->answer = out;
+	return rc == SKV_OK ? cut_files(r, &page, out) : rc;
 }
 
 int skv_op_file_put_run(struct skv_request *r)
@@ -88,49 +140,43 @@ int skv_op_file_put_run(struct skv_request *r)
 
 	if (rc == SKV_OK)
 		rc = skv_tenant_change(r, SKV_OWNED_STORAGE, r->param[0].value);
-	if (rc == SKV_OK && wish.forget)
-		rc = skv_core_file_forget(skv_request_core(r), r->param[0].value, wish.file,
+	if (rc == SKV_OK)
+		rc = skv_cluster_file_put(skv_request_cluster(r), r->param[0].value, &wish,
 					  &r->err);
-	else if (rc == SKV_OK)
-		rc = skv_core_file_drain(skv_request_core(r), r->param[0].value, wish.file,
-					 wish.draining, wish.move, &r->err);
 	return rc == SKV_OK ? skv_op_file_list_run(r) : rc;
 }
-void skv_op_file_put_write(struct skv_request *r) { skv_op_file_list_write(r); }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int get_groups(struct skv_request *r, const char *name)
+static int get_group(struct skv_request *r, const char *name)
 {
-	int rc = skv_core_groups(skv_request_core(r), name, &r->arena, &v1_of(r)->u.groups.v,
-				 &v1_of(r)->u.groups.n, &r->err);
+	struct skv_group_view *v;
+	int rc;
 
-	if (rc != SKV_OK)
-		return rc;
-	skv_tenant_filter_groups(r, v1_of(r)->u.groups.v, &v1_of(r)->u.groups.n);
-	return name && v1_of(r)->u.groups.n == 0 ? no_such(r, "group", name) : SKV_OK;
+	if (!skv_tenant_sees(r, SKV_OWNED_GROUP, name))
+		return no_such(r, "group", name);
+	rc = skv_cluster_group(skv_request_cluster(r), name, &r->arena, &v, &r->err);
+	if (rc == SKV_OK)
+		v1_of(r)->answer = v;
+	return rc;
 }
 
-int skv_op_group_list_run(struct skv_request *r) { return get_groups(r, NULL); }
-void skv_op_group_list_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_group_list(&r->out, v1_of(r)->u.groups.v, v1_of(r)->u.groups.n);
-}
-
-int skv_op_group_get_run(struct skv_request *r) { return get_groups(r, r->param[0].value); }
-void skv_op_group_get_write(struct skv_request *r)
-{
-	assert(v1_of(r)->u.groups.n == 1);
-	v1_of(r)->codec->write_group_view(&r->out, &v1_of(r)->u.groups.v[0]);
-}
+int skv_op_group_get_run(struct skv_request *r) { return get_group(r, r->param[0].value); }
 
 int skv_op_group_put_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_v1_input(r);
+	const char *version = v1_of(r)->version;
 	struct skv_group_spec spec = { 0 };
 	bool claimed = false;
+	enum skv_put how;
+	uint64_t expect;
 	int rc = v1_of(r)->body_codec->read_group(&in, r->body, r->n_body, &spec, &r->err);
 
+	if (rc == SKV_OK)
+		rc = read_only(r, &how);
+	if (rc == SKV_OK && version)
+		rc = skv_v1_number(r, "version", version, &expect);
 	for (uint32_t i = 0; rc == SKV_OK && i < spec.n_storages; i++)
 		rc = skv_tenant_use(r, SKV_OWNED_STORAGE, spec.storages[i]);
 	spec.name = r->param[0].value;
@@ -138,53 +184,48 @@ int skv_op_group_put_run(struct skv_request *r)
 		rc = skv_tenant_claim(r, spec.name, &claimed);
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_core_group_put(skv_request_core(r), &spec, NULL, &r->created, &r->err);
+	rc = skv_cluster_group_put(skv_request_cluster(r), &spec, how, version ? &expect : NULL,
+				   &r->created, &r->err);
 	if (rc != SKV_OK && claimed)
 		skv_tenant_disclaim(r, spec.name);
-	return rc == SKV_OK ? get_groups(r, spec.name) : rc;
+	return rc == SKV_OK ? get_group(r, spec.name) : rc;
 }
-void skv_op_group_put_write(struct skv_request *r) { skv_op_group_get_write(r); }
 
 int skv_op_group_delete_run(struct skv_request *r)
 {
 	int rc = skv_tenant_change(r, SKV_OWNED_GROUP, r->param[0].value);
 
 	if (rc == SKV_OK)
-		rc = skv_core_group_delete(skv_request_core(r), r->param[0].value, &r->err);
+		rc = skv_cluster_group_delete(skv_request_cluster(r), r->param[0].value, &r->err);
 	if (rc == SKV_OK)
 		skv_tenant_disclaim(r, r->param[0].value);
 	return rc;
 }
-void skv_op_group_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-static int get_instances(struct skv_request *r, const char *id)
+static int get_instance(struct skv_request *r, const char *id)
 {
-	return skv_core_instances(skv_request_core(r), r->caller.tenant, id, &r->arena,
-				  &v1_of(r)->u.instances.v, &v1_of(r)->u.instances.n, &r->err);
+	struct skv_instance_view *v;
+	int rc = skv_cluster_instance(skv_request_cluster(r), r->caller.tenant, id, &r->arena, &v,
+				      &r->err);
+
+	if (rc == SKV_OK)
+		v1_of(r)->answer = v;
+	return rc;
 }
 
-int skv_op_instance_list_run(struct skv_request *r) { return get_instances(r, NULL); }
-void skv_op_instance_list_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_instance_list(&r->out, v1_of(r)->u.instances.v,
-					     v1_of(r)->u.instances.n);
-}
-
-int skv_op_instance_get_run(struct skv_request *r) { return get_instances(r, r->param[0].value); }
-void skv_op_instance_get_write(struct skv_request *r)
-{
-	assert(v1_of(r)->u.instances.n == 1);
-	v1_of(r)->codec->write_instance_view(&r->out, &v1_of(r)->u.instances.v[0]);
-}
+int skv_op_instance_get_run(struct skv_request *r) { return get_instance(r, r->param[0].value); }
 
 int skv_op_instance_put_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_v1_input(r);
 	struct skv_instance_spec spec = { 0 };
+	enum skv_put how;
 	int rc = v1_of(r)->body_codec->read_instance(&in, r->body, r->n_body, &spec, &r->err);
 
+	if (rc == SKV_OK)
+		rc = read_only(r, &how);
 	if (rc != SKV_OK)
 		return rc;
 	if ((spec.weight || spec.capacity) && r->caller.role < ROLE_ADMIN)
@@ -197,48 +238,48 @@ int skv_op_instance_put_run(struct skv_request *r)
 		return rc;
 	spec.tenant = r->caller.tenant;
 	spec.id = r->param[0].value;
-	rc = skv_tenant_begin_instance(r, spec.id, false);
-	if (rc != SKV_OK)
-		return rc;
-	rc = skv_core_instance_put(skv_request_core(r), &spec, &r->created, &r->err);
-	skv_tenant_end_instance(r);
-	return rc == SKV_OK ? get_instances(r, spec.id) : rc;
+	rc = skv_cluster_instance_put(skv_request_cluster(r), &spec, how, &r->created, &r->err);
+	return rc == SKV_OK ? get_instance(r, spec.id) : rc;
 }
-void skv_op_instance_put_write(struct skv_request *r) { skv_op_instance_get_write(r); }
 
 /* ?unused_s=N: only if unused so long, and empty unless ?with_blocks=true. */
-static int delete_unused(struct skv_request *r, const char *seconds, const char *with_blocks)
+static int read_unused(struct skv_request *r, const char *with_blocks, struct skv_unused *out)
 {
-	const bool with = with_blocks && strcmp(with_blocks, "true") == 0;
-	char *end = NULL;
-	uint64_t s = strtoull(seconds, &end, 10);
+	uint64_t s;
+	int rc = skv_v1_number(r, "unused_s", v1_of(r)->unused_s, &s);
 
-	if (*seconds < '0' || *seconds > '9' || *end || s > UNUSED_MAX_S)
+	if (rc != SKV_OK || s > UNUSED_MAX_S)
 		return skv_fail(&r->err, SKV_E_INVALID, "unused_s", "0 to %u seconds",
 				UNUSED_MAX_S);
-	if (with_blocks && !with && strcmp(with_blocks, "false") != 0)
-		return skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "true or false");
-	return skv_core_instance_delete_unused(skv_request_core(r), r->caller.tenant,
-					       r->param[0].value, s * 1000, with, &r->err);
+	out->ms = s * 1000;
+	out->with_blocks = with_blocks && strcmp(with_blocks, "true") == 0;
+	return !with_blocks || out->with_blocks || strcmp(with_blocks, "false") == 0
+		       ? SKV_OK
+		       : skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "true or false");
 }
 
 int skv_op_instance_delete_run(struct skv_request *r)
 {
 	const struct v1_request *n = v1_of(r);
+	struct skv_unused unused;
+	int rc = SKV_OK;
 
 	if (n->unused_s)
-		return delete_unused(r, n->unused_s, n->with_blocks);
-	if (n->with_blocks)
-		return skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "only with unused_s");
-	return skv_core_instance_delete(skv_request_core(r), r->caller.tenant, r->param[0].value,
-					&r->err);
+		rc = read_unused(r, n->with_blocks, &unused);
+	else if (n->with_blocks)
+		rc = skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "only with unused_s");
+	return rc == SKV_OK ? skv_cluster_instance_delete(skv_request_cluster(r), r->caller.tenant,
+							  r->param[0].value,
+							  n->unused_s ? &unused : NULL, &r->err)
+			    : rc;
 }
-void skv_op_instance_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
-/* An operator's administrator means all tenants, by group or by tenant. */
+/* An operator's administrator means all tenants, by group or by tenant; another manager says whom
+ * it means. */
 static int purge_of(struct skv_request *r, struct skv_purge_req *req)
 {
-	const bool any = skv_tenant_is_operator(r) && r->caller.role >= ROLE_ADMIN;
+	const bool any =
+		!r->alone && skv_tenant_is_operator(r) && r->caller.role >= ROLE_ADMIN;
 
 	req->tenant = any && (*req->group || *req->whose) ? "" : r->caller.tenant;
 	if (*req->tenant && *req->whose && strcmp(req->whose, req->tenant) != 0)
@@ -255,22 +296,18 @@ int skv_op_purge_run(struct skv_request *r)
 
 	if (rc == SKV_OK)
 		rc = purge_of(r, &req);
-	return rc == SKV_OK ? skv_core_purge(skv_request_core(r), &req, &v1_of(r)->u.purge,
-					     &r->arena, &r->err)
+	v1_of(r)->answer = &v1_of(r)->u.purge;
+	return rc == SKV_OK ? skv_cluster_purge(skv_request_cluster(r), &req, &v1_of(r)->u.purge,
+						&r->arena, &r->err)
 			    : rc;
-}
-
-void skv_op_purge_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_purge_res(&r->out, &v1_of(r)->u.purge);
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
 static int get_tokens(struct skv_request *r, const char *name)
 {
-	struct skv_token_view **v = &v1_of(r)->u.tokens.v;
-	uint32_t *n = &v1_of(r)->u.tokens.n, k = 0;
+	struct skv_token_view **v = &v1_of(r)->u.tokens.tokens;
+	uint32_t *n = &v1_of(r)->u.tokens.n_tokens, k = 0;
 	int rc = skv_tokens_list(&r->s->tokens, name, &r->arena, v, n, &r->err);
 
 	if (rc != SKV_OK)
@@ -280,12 +317,13 @@ static int get_tokens(struct skv_request *r, const char *name)
 		if (skv_tenant_is_own(r, (*v)[i].tenant))
 			(*v)[k++] = (*v)[i];
 	*n = k;
+	v1_of(r)->answer = name ? (const void *)*v : &v1_of(r)->u.tokens;
 	return name && k == 0 ? skv_fail(&r->err, SKV_E_NOT_FOUND, NULL, "there is no token '%s'",
 					 name)
 			      : SKV_OK;
 }
 
-/* An administrator of a tenant gives tokens of that one only; names are everybody's. */
+/* An administrator of a tenant gives tokens of that one only. */
 static int check_token(struct skv_request *r, const struct skv_token_spec *spec)
 {
 	struct skv_token_view *v;
@@ -299,7 +337,9 @@ static int check_token(struct skv_request *r, const struct skv_token_spec *spec)
 		return skv_fail(&r->err, SKV_E_FORBIDDEN, "tenant",
 				"an administrator of tenant '%s' adds tokens of that one",
 				r->caller.tenant);
-	rc = skv_tokens_list(&r->s->tokens, NULL, &r->arena, &v, &n, &r->err);
+	rc = skv_tenant_names(r, r->param[0].value);
+	if (rc == SKV_OK)
+		rc = skv_tokens_list(&r->s->tokens, NULL, &r->arena, &v, &n, &r->err);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		const bool same = strcmp(v[i].name, r->param[0].value) == 0;
 
@@ -313,10 +353,32 @@ static int check_token(struct skv_request *r, const struct skv_token_spec *spec)
 	return rc;
 }
 
-int skv_op_token_list_run(struct skv_request *r) { return get_tokens(r, NULL); }
-void skv_op_token_list_write(struct skv_request *r)
+static int by_name(const void *a, const void *b)
 {
-	v1_of(r)->codec->write_token_list(&r->out, v1_of(r)->u.tokens.v, v1_of(r)->u.tokens.n);
+	return strcmp(((const struct skv_token_view *)a)->name,
+		      ((const struct skv_token_view *)b)->name);
+}
+
+int skv_op_token_list_run(struct skv_request *r)
+{
+	struct skv_token_list *out = &v1_of(r)->u.tokens;
+	struct skv_page page;
+	int rc = skv_v1_page(r, &page);
+
+	if (rc == SKV_OK)
+		rc = get_tokens(r, NULL);
+	if (rc != SKV_OK)
+		return rc;
+	qsort(out->tokens, out->n_tokens, sizeof *out->tokens, by_name);
+	while (out->n_tokens && page.after && strcmp(out->tokens->name, page.after) <= 0) {
+		out->tokens++;
+		out->n_tokens--;
+	}
+	if (out->n_tokens > page.limit) {
+		out->n_tokens = page.limit;
+		out->next = out->tokens[page.limit - 1].name;
+	}
+	return SKV_OK;
 }
 
 int skv_op_token_put_run(struct skv_request *r)
@@ -331,11 +393,6 @@ int skv_op_token_put_run(struct skv_request *r)
 		rc = skv_tokens_put(&r->s->tokens, r->param[0].value, &spec, &r->created, &r->err);
 	return rc == SKV_OK ? get_tokens(r, r->param[0].value) : rc;
 }
-void skv_op_token_put_write(struct skv_request *r)
-{
-	assert(v1_of(r)->u.tokens.n > 0);
-	v1_of(r)->codec->write_token_view(&r->out, &v1_of(r)->u.tokens.v[0]);
-}
 
 int skv_op_token_delete_run(struct skv_request *r)
 {
@@ -343,22 +400,26 @@ int skv_op_token_delete_run(struct skv_request *r)
 
 	return rc == SKV_OK ? skv_tokens_delete(&r->s->tokens, r->param[0].value, &r->err) : rc;
 }
-void skv_op_token_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
 /* Who is no operator sees the own tenant. */
 static int get_tenants(struct skv_request *r, const char *name)
 {
-	struct skv_tenant_view **v = &v1_of(r)->u.tenants.v;
-	uint32_t *n = &v1_of(r)->u.tenants.n;
-	int rc;
+	struct skv_tenant_view **v = &v1_of(r)->u.tenants.tenants;
+	uint32_t *n = &v1_of(r)->u.tenants.n_tenants;
+	const bool one = name != NULL;
+	struct skv_page page;
+	int rc = skv_v1_page(r, &page);
 
+	if (rc != SKV_OK)
+		return rc;
 	if (name && !skv_tenant_is_own(r, name))
 		return no_such(r, "tenant", name);
 	if (!name && !skv_tenant_is_operator(r))
 		name = r->caller.tenant;
-	rc = skv_tenants_list(&r->s->tenants, name, &r->arena, v, n, &r->err);
+	rc = skv_tenants_list(&r->s->tenants, name, &page, &r->arena, v, n,
+			      &v1_of(r)->u.tenants.next, &r->err);
 	if (rc == SKV_E_NOT_FOUND) {
 		assert(name && *n == 0 && *v);
 		skv_error_clear(&r->err); /* nothing was said */
@@ -366,24 +427,17 @@ static int get_tenants(struct skv_request *r, const char *name)
 		snprintf((*v)[0].name, sizeof (*v)[0].name, "%s", name);
 		rc = SKV_OK;
 	}
+	if (rc == SKV_OK && !one && page.after && *n && strcmp((*v)[0].name, page.after) <= 0)
+		*n = 0; /* the caller's own one was on the page before */
 	for (uint32_t i = 0; rc == SKV_OK && i < *n; i++)
-		rc = skv_tenant_look(r, &(*v)[i]);
+		skv_tenant_look(r, &(*v)[i]);
+	v1_of(r)->answer = one ? (const void *)*v : &v1_of(r)->u.tenants;
 	return rc;
 }
 
 int skv_op_tenant_list_run(struct skv_request *r) { return get_tenants(r, NULL); }
-void skv_op_tenant_list_write(struct skv_request *r)
-{
-	assert(skv_tenant_is_operator(r) || v1_of(r)->u.tenants.n == 1);
-	v1_of(r)->codec->write_tenant_list(&r->out, v1_of(r)->u.tenants.v, v1_of(r)->u.tenants.n);
-}
 
 int skv_op_tenant_get_run(struct skv_request *r) { return get_tenants(r, r->param[0].value); }
-void skv_op_tenant_get_write(struct skv_request *r)
-{
-	assert(v1_of(r)->u.tenants.n == 1);
-	v1_of(r)->codec->write_tenant_view(&r->out, &v1_of(r)->u.tenants.v[0]);
-}
 
 int skv_op_tenant_put_run(struct skv_request *r)
 {
@@ -396,10 +450,8 @@ int skv_op_tenant_put_run(struct skv_request *r)
 				     &r->err);
 	return rc == SKV_OK ? get_tenants(r, r->param[0].value) : rc;
 }
-void skv_op_tenant_put_write(struct skv_request *r) { skv_op_tenant_get_write(r); }
 
 int skv_op_tenant_delete_run(struct skv_request *r)
 {
 	return skv_tenants_delete(&r->s->tenants, r->param[0].value, &r->err);
 }
-void skv_op_tenant_delete_write(struct skv_request *r) { (void)r; } /* 204 */

@@ -6,49 +6,25 @@
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
  * request, or keeps state.
  */
-#include "match_split.h"
 #include "v1.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static void find_instances(struct skv_request *r, const struct skv_match_req *req)
-{
-	skv_request_find(r, SKV_TARGET_INSTANCE, NULL, req->instances[0]);
-	for (uint32_t i = 1; r->door.alone && i < req->n_instances; i++)
-		skv_request_find_too(r, req->instances[i]);
-}
 
 int skv_op_match_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_v1_input(r);
-	int rc = v1_of(r)->body_codec->read_match_req(&in, r->body, r->n_body,
-						      &v1_of(r)->u.match.req, &r->err);
+	struct skv_match_req *req = &v1_of(r)->u.match.req;
+	int rc = v1_of(r)->body_codec->read_match_req(&in, r->body, r->n_body, req, &r->err);
 
-	if (rc != SKV_OK)
-		return rc;
-	v1_of(r)->u.match.req.tenant = r->caller.tenant;
-	find_instances(r, &v1_of(r)->u.match.req);
-	rc = skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res,
-			    &r->arena, &r->err);
-	return rc == SKV_OK ? rc : match_split(r, rc);
+	req->tenant = r->caller.tenant;
+	return rc == SKV_OK ? v1_match(r) : rc;
 }
 
 void skv_op_match_write(struct skv_request *r)
 {
 	v1_of(r)->codec->write_match_res(&r->out, &v1_of(r)->u.match.res);
-}
-
-/* Sent on by another manager, or to one, it may have been carried out before: its id tells. */
-static void name_start(struct skv_request *r, struct skv_start_req *req)
-{
-	const char *id = *req->request_id ? NULL : skv_forward_id(r);
-
-	if (id)
-		req->request_id = id;
 }
 
 #define CALL_FUNCTIONS(name, ...)                                                                  \
@@ -63,13 +39,13 @@ static void name_start(struct skv_request *r, struct skv_start_req *req)
 			return rc;                                                                 \
 		req->tenant = r->caller.tenant;                                                    \
 		req->instance = r->param[0].value;                                                 \
-		if (ROUTE_ID_##name == ROUTE_ID_start)                                             \
-			name_start(r, &v1_of(r)->u.start.req);                                     \
-		if (ROUTE_ID_##name == ROUTE_ID_lookup)                                            \
+		if (SKV_OP_##name == SKV_OP_start && !*v1_of(r)->u.start.req.request_id)       \
+			v1_of(r)->u.start.req.request_id = skv_forward_start_id(r, 0);             \
+		if (SKV_OP_##name == SKV_OP_lookup)                                            \
 			v1_of(r)->u.lookup.req.want_copies = true;                                 \
-		if (ROUTE_ID_##name == ROUTE_ID_report)                                            \
+		if (SKV_OP_##name == SKV_OP_report)                                            \
 			v1_of(r)->u.report.req.may_delete =                                        \
-				r->caller.role >= skv_routes[ROUTE_ID_delete].role;                \
+				r->caller.role >= skv_routes[SKV_OP_delete].role;                \
 		return skv_core_##name(skv_request_core(r), req, &v1_of(r)->u.name.res, &r->arena, \
 				       &r->err, &r->done);                                         \
 	}                                                                                          \
@@ -77,7 +53,7 @@ static void name_start(struct skv_request *r, struct skv_start_req *req)
 	{                                                                                          \
 		v1_of(r)->codec->write_##name##_res(&r->out, &v1_of(r)->u.name.res);               \
 	}
-SKV_OPERATIONS(SKV_NOTHING, CALL_FUNCTIONS)
+SKV_OPERATIONS(SKV_NOTHING, SKV_NOTHING, CALL_FUNCTIONS)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
@@ -161,19 +137,7 @@ static int key_from_text(struct skv_request *r, const char *raw, struct skv_key 
 	if (!skv_percent_decode(raw, strlen(raw), text, sizeof text) || !*text)
 		return skv_fail(&r->err, SKV_E_INVALID, "key",
 				"a key has 1..%u bytes, percent-encoded", SKV_MAX_KEY_STRING);
-	*out = skv_key_from_string(skv_core_secret(r->s->core), text, strlen(text));
-	return SKV_OK;
-}
-
-static int key_from_int(struct skv_request *r, const char *text, struct skv_key *out)
-{
-	char *end = NULL;
-
-	errno = 0;
-	*out = (struct skv_key){ 0, strtoull(text, &end, 10) };
-	if (*text < '0' || *text > '9' || *end || errno)
-		return skv_fail(&r->err, SKV_E_INVALID, "key_int",
-				"a decimal number below 2^64 is expected");
+	*out = skv_key_from_string(skv_cluster_secret(r->s->cluster), text, strlen(text));
 	return SKV_OK;
 }
 
@@ -181,14 +145,15 @@ int skv_op_block_find_run(struct skv_request *r)
 {
 	const char *text = v1_of(r)->key_text;
 	const char *number = v1_of(r)->key_number;
-	struct skv_key key;
+	struct skv_key key = { 0, 0 };
 	int rc;
 
 	if (!text == !number)
 		return skv_fail(&r->err, SKV_E_INVALID, "key",
 				"give either ?key=TEXT or ?key_int=NUMBER");
 	assert((text != NULL) + (number != NULL) == 1);
-	rc = text ? key_from_text(r, text, &key) : key_from_int(r, number, &key);
+	rc = text ? key_from_text(r, text, &key)
+		  : skv_v1_number(r, "key_int", number, &key.lo);
 	return rc == SKV_OK ? get_block(r, key) : rc;
 }
 void skv_op_block_find_write(struct skv_request *r) { skv_op_block_get_write(r); }
@@ -203,8 +168,8 @@ int skv_op_move_take_run(struct skv_request *r)
 
 	if (rc != SKV_OK)
 		return rc;
-	return skv_core_move_take(skv_request_core(r), req, &v1_of(r)->u.move.taken, &r->arena,
-				  &r->err, &r->done);
+	return skv_cluster_move_take(skv_request_cluster(r), req, &v1_of(r)->u.move.taken,
+				     &r->arena, &r->err, &r->done);
 }
 
 static bool fill_files(struct skv_request *r, const struct skv_files *files,
@@ -263,11 +228,8 @@ int skv_op_move_finish_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	req->move = r->param[0].value;
+	v1_of(r)->answer = &v1_of(r)->u.move.finished;
 	return skv_core_move_finish(skv_request_core(r), req, &v1_of(r)->u.move.finished, &r->arena,
 				    &r->err, &r->done);
 }
 
-void skv_op_move_finish_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_move_finish_res(&r->out, &v1_of(r)->u.move.finished);
-}

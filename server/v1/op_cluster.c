@@ -64,20 +64,20 @@ static int list_partitions(struct skv_request *r, const struct members *known,
 			   struct skv_cluster_view *out)
 {
 	struct skv_homes *homes = skv_arena_alloc(&r->arena, sizeof *homes);
-	const uint32_t n = skv_core_partitions(r->s->core);
+	const uint32_t n = skv_cluster_partitions(r->s->cluster);
 	int rc;
 
 	out->partitions = skv_arena_calloc(&r->arena, n, sizeof *out->partitions);
 	if (!out->partitions || !homes)
 		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "out of memory");
-	rc = skv_homes_read(r->s->core, homes, &r->err);
+	rc = skv_homes_read(r->s->cluster, homes, &r->err);
 	if (rc != SKV_OK)
 		return rc;
 	for (uint32_t i = 0; i < n; i++) {
 		struct skv_member_partition *p = &out->partitions[i];
 		struct skv_partition_view v;
 
-		skv_core_partition_get(r->s->core, i, &v);
+		skv_cluster_partition_get(r->s->cluster, i, &v);
 		*p = (struct skv_member_partition){
 			.number = i, .state = state_text(v.state), .loaded = v.loaded,
 			.record = v.loaded ? v.seq : 0, .behind = v.loaded ? v.behind : 0,
@@ -99,21 +99,18 @@ int skv_op_cluster_get_run(struct skv_request *r)
 	uint64_t left;
 	int rc;
 
+	v1_of(r)->answer = out;
 	*out = (struct skv_cluster_view){
 		.version = SKV_VERSION,
-		.state = state_text(skv_core_state_get(r->s->core)),
-		.draining = skv_core_draining(r->s->core),
+		.state = state_text(skv_cluster_state_get(r->s->cluster)),
+		.draining = skv_cluster_draining(r->s->cluster),
 	};
-	skv_core_leader(r->s->core, self, leader, &left);
+	skv_cluster_leader(r->s->cluster, self, leader, &left);
 	skv_node_process(self, out->id);
 	rc = skv_members_list(r->s, &r->arena, &known.v, &known.n, &r->err);
 	if (rc == SKV_OK)
 		rc = list_members(r, &known, out);
 	return rc == SKV_OK ? list_partitions(r, &known, out) : rc;
-}
-void skv_op_cluster_get_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_cluster_view(&r->out, &v1_of(r)->u.cluster);
 }
 
 int skv_op_cluster_put_run(struct skv_request *r)
@@ -123,10 +120,9 @@ int skv_op_cluster_put_run(struct skv_request *r)
 	int rc = v1_of(r)->body_codec->read_drain(&in, r->body, r->n_body, &spec, &r->err);
 
 	if (rc == SKV_OK)
-		rc = skv_core_drain(r->s->core, spec.draining, &r->err);
+		rc = skv_cluster_drain(r->s->cluster, spec.draining, &r->err);
 	return rc == SKV_OK ? skv_op_cluster_get_run(r) : rc;
 }
-void skv_op_cluster_put_write(struct skv_request *r) { skv_op_cluster_get_write(r); }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
@@ -162,7 +158,7 @@ static int check_home(struct skv_request *r, const char *url)
 int skv_op_home_put_run(struct skv_request *r)
 {
 	const struct skv_v1_in in = { .arena = &r->arena, .tenant = r->caller.tenant };
-	const uint32_t n = skv_core_partitions(r->s->core);
+	const uint32_t n = skv_cluster_partitions(r->s->cluster);
 	struct skv_home_spec spec;
 	int rc = v1_of(r)->body_codec->read_home(&in, r->body, r->n_body, &spec, &r->err);
 
@@ -171,33 +167,6 @@ int skv_op_home_put_run(struct skv_request *r)
 	if (rc == SKV_OK && *spec.member)
 		rc = check_home(r, spec.member);
 	if (rc == SKV_OK)
-		rc = skv_home_put(r->s->core, spec.partition, spec.member, &r->err);
+		rc = skv_home_put(r->s->cluster, spec.partition, spec.member, &r->err);
 	return rc == SKV_OK ? skv_op_cluster_get_run(r) : rc;
-}
-void skv_op_home_put_write(struct skv_request *r) { skv_op_cluster_get_write(r); }
-
-/* ---- one partition, for the manager that leads ----------------------------------------------- */
-
-int skv_op_partition_ask_run(struct skv_request *r)
-{
-	const struct skv_v1_in in = { .arena = &r->arena, .tenant = r->caller.tenant };
-	struct skv_told *t = &v1_of(r)->u.told;
-	struct skv_ask q;
-	int rc = v1_of(r)->body_codec->read_ask_req(&in, r->body, r->n_body, &q, &r->err);
-
-	if (rc != SKV_OK)
-		return rc;
-	rc = skv_core_asked(r->s->core, &q, t, &r->arena, &r->err);
-	if (rc == SKV_OK || rc == SKV_E_NOT_OWNER || rc == SKV_E_NOT_READY || rc == SKV_E_NOMEM)
-		return rc;
-	*t = (struct skv_told){ .code = skv_status_name(rc) };
-	t->message = skv_arena_strndup(&r->arena, r->err.message, strlen(r->err.message));
-	t->field = skv_arena_strndup(&r->arena, r->err.field, strlen(r->err.field));
-	skv_error_clear(&r->err);
-	return t->message && t->field ? SKV_OK : SKV_E_NOMEM;
-}
-
-void skv_op_partition_ask_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_told_res(&r->out, &v1_of(r)->u.told);
 }

@@ -20,7 +20,7 @@ void skv_op_index_write(struct skv_request *r)
 {
 	r->type = "text/plain; charset=utf-8";
 	skv_buf_printf(&r->out, "slabkvd %s: where every KV-cache block lies.\n\n", SKV_VERSION);
-	for (size_t i = 0; i < ROUTE_COUNT; i++)
+	for (size_t i = 0; i < SKV_OP_COUNT; i++)
 		skv_buf_printf(&r->out, "%-6s %s\n", skv_routes[i].method, skv_routes[i].pattern);
 	skv_buf_printf(&r->out, "\nMessages: GET /openapi.json. Try: curl -s %s/v1/stats\n",
 		       r->s->url);
@@ -28,7 +28,7 @@ void skv_op_index_write(struct skv_request *r)
 
 int skv_op_healthz_run(struct skv_request *r)
 {
-	if (skv_core_state_get(r->s->core) == SKV_CORE_STOPPED)
+	if (skv_cluster_state_get(r->s->cluster) == SKV_CORE_STOPPED)
 		return skv_fail(&r->err, SKV_E_NOT_READY, NULL, "this manager has stopped");
 	return SKV_OK;
 }
@@ -50,16 +50,14 @@ void skv_op_openapi_write(struct skv_request *r)
 
 int skv_op_stats_run(struct skv_request *r)
 {
-	int rc = skv_core_stats_all(r->s->core, &r->arena, &v1_of(r)->u.stats, &r->err);
+	struct skv_page page;
+	int rc = skv_v1_page(r, &page);
 
-	if (rc == SKV_OK)
-		skv_tenant_filter_stats(r, &v1_of(r)->u.stats);
-	return rc;
-}
-
-void skv_op_stats_write(struct skv_request *r)
-{
-	v1_of(r)->codec->write_stats(&r->out, &v1_of(r)->u.stats);
+	page.brief = true;
+	v1_of(r)->answer = &v1_of(r)->u.stats;
+	return rc == SKV_OK ? skv_cluster_stats_all(skv_request_cluster(r), &page, &r->arena,
+						    &v1_of(r)->u.stats, &r->err)
+			    : rc;
 }
 
 /* Nothing is decided here, so that a standby is scraped like any other. */

@@ -10,8 +10,18 @@
 #include <assert.h>
 #include <string.h>
 
-const struct skv_route skv_routes[ROUTE_COUNT] = {
-#define ROUTE_ROW(op, method, pattern, role, flags, grpc, target, body, ...)                 \
+static void write_answer(struct skv_request *r)
+{
+	const struct v1_row *row = r->route->own;
+
+	assert(!row->answer || v1_of(r)->answer);
+	if (row->answer)
+		v1_of(r)->codec->write_named(row->answer, &r->out, v1_of(r)->answer);
+}
+
+const struct skv_route skv_routes[SKV_OP_COUNT] = {
+#define ROUTE_ROW(writer, op, method, pattern, role, flags, grpc, target, body, tag, request,      \
+		  answer, ...)                                                                     \
 	{ #op,                                                                                     \
 	  #method,                                                                                 \
 	  pattern,                                                                                 \
@@ -19,11 +29,15 @@ const struct skv_route skv_routes[ROUTE_COUNT] = {
 	  (flags) | ((flags) & ROUTE_READY ? ROUTE_HELD : 0),                                      \
 	  SKV_PLANE_ALL,                                                                           \
 	  grpc,                                                                                    \
-	  &(const struct v1_row){ target, body },                                              \
+	  &(const struct v1_row){ target, body, request, answer },                                 \
 	  skv_op_##op##_run,                                                                       \
-	  skv_op_##op##_write },
-	SKV_OPERATIONS(ROUTE_ROW, ROUTE_ROW)
+	  writer },
+#define OWN_ROW(op, ...) ROUTE_ROW(skv_op_##op##_write, op, __VA_ARGS__)
+#define TABLE_ROW(op, ...) ROUTE_ROW(write_answer, op, __VA_ARGS__)
+	SKV_OPERATIONS(OWN_ROW, TABLE_ROW, OWN_ROW)
 #undef ROUTE_ROW
+#undef OWN_ROW
+#undef TABLE_ROW
 };
 
 static bool has_body(const struct skv_request *c)
@@ -53,18 +67,26 @@ static int v1_head(struct skv_request *c, const struct skv_head *h)
 		n->body_codec = n->codec = &skv_v1_pb;
 		return SKV_OK;
 	}
-	assert(!c->route || (c->route >= skv_routes && c->route < skv_routes + ROUTE_COUNT));
+	assert(!c->route || (c->route >= skv_routes && c->route < skv_routes + SKV_OP_COUNT));
 	take_codecs(c, h);
 	c->type = n->codec->content_type;
-	if (c->route == &skv_routes[ROUTE_ID_block_find] && h->argument) {
+	if (c->route == &skv_routes[SKV_OP_block_find] && h->argument) {
 		n->key_text = h->argument(h->ctx, "key");
 		n->key_number = h->argument(h->ctx, "key_int");
 	}
-	if (c->route == &skv_routes[ROUTE_ID_instance_delete] && h->argument) {
+	if (c->route == &skv_routes[SKV_OP_instance_delete] && h->argument) {
 		n->unused_s = h->argument(h->ctx, "unused_s");
 		n->with_blocks = h->argument(h->ctx, "with_blocks");
 	}
-	if ((c->route == &skv_routes[ROUTE_ID_pins] || c->route == &skv_routes[ROUTE_ID_keys]) &&
+	if (c->route && strcmp(c->route->method, "PUT") == 0 && h->argument) {
+		n->only = h->argument(h->ctx, "only");
+		n->version = h->argument(h->ctx, "version");
+	}
+	if (c->route && c->route->flags & ROUTE_PAGED && h->argument) {
+		n->limit = h->argument(h->ctx, "limit");
+		n->after = h->argument(h->ctx, "after");
+	}
+	if ((c->route == &skv_routes[SKV_OP_pins] || c->route == &skv_routes[SKV_OP_keys]) &&
 	    h->argument) {
 		n->cursor = h->argument(h->ctx, "cursor");
 		n->max = h->argument(h->ctx, "max");
@@ -105,7 +127,7 @@ struct skv_v1_in skv_v1_input(struct skv_request *c)
 {
 	return (struct skv_v1_in){
 		.arena = &c->arena,
-		.secret = skv_core_secret(c->s->core),
+		.secret = skv_cluster_secret(c->s->cluster),
 		.tenant = c->caller.tenant,
 	};
 }
@@ -116,7 +138,7 @@ struct skv_api skv_v1_api = {
 	.name = "v1",
 	.prefix = "/",
 	.routes = skv_routes,
-	.n_routes = ROUTE_COUNT,
+	.n_routes = SKV_OP_COUNT,
 	.state_size = sizeof(struct v1_request),
 	.head = v1_head,
 	.again = v1_again,

@@ -10,19 +10,13 @@
 #include <skv/v1_codec.h>
 #include <skv/v1_operations.h>
 
-enum route_id {
-#define ROUTE_ENUM(name, ...) ROUTE_ID_##name,
-	SKV_OPERATIONS(ROUTE_ENUM, ROUTE_ENUM)
-#undef ROUTE_ENUM
-	ROUTE_COUNT
-};
-
-extern const struct skv_route skv_routes[ROUTE_COUNT];
+extern const struct skv_route skv_routes[SKV_OP_COUNT];
 
 /* What a row has besides: where its gRPC message keeps what HTTP has in path and body. */
 struct v1_row {
 	unsigned char target; /* field of its request message that is param[0]; 0: none */
 	unsigned char body;   /* field of it that the codec reads; 0: the whole message */
+	const char *request, *answer; /* schemas, or media types; NULL: none */
 };
 
 /* skv_request.state. */
@@ -35,37 +29,26 @@ struct v1_request {
 	const char *key_number;
 	const char *unused_s; /* instance_delete: its conditions, NULL = not told */
 	const char *with_blocks;
+	const char *limit;   /* of a page, percent-encoded text; NULL = not told */
+	const char *after;
 	const char *cursor; /* pins, keys: decimal digits, NULL = not told */
 	const char *max;
+	const char *only;    /* puts of objects: which ones; NULL = not told, as of the next */
+	const char *version; /* group_put: the one that the group must have */
+	const void *answer;  /* of a TABLE: its struct */
 	union {
-		struct {
-			struct skv_storage_view *v;
-			uint32_t n;
-		} storages;
-		struct {
-			struct skv_file_view *v;
-			uint32_t n;
-		} files;
-		struct {
-			struct skv_group_view *v;
-			uint32_t n;
-		} groups;
-		struct {
-			struct skv_instance_view *v;
-			uint32_t n;
-		} instances;
-		struct {
-			struct skv_token_view *v;
-			uint32_t n;
-		} tokens;
+		struct skv_storage_list storages;
+		struct skv_file_list files;
+		struct skv_group_list groups;
+		struct skv_instance_list instances;
+		struct skv_token_list tokens;
+		struct skv_tenant_list tenants;
 		struct skv_cluster_view cluster;
-		struct {
-			struct skv_tenant_view *v;
-			uint32_t n;
-		} tenants;
 		struct {
 			struct skv_match_req req;
 			struct skv_match_res res;
+			uint8_t *of;       /* of each instance, where it is: match.c */
+			uint32_t *matched; /* in `res` */
 		} match;
 		struct {
 			struct skv_move_take_req take;
@@ -83,13 +66,12 @@ struct v1_request {
 		struct skv_##name##_req req;                                                       \
 		struct skv_##name##_res res;                                                       \
 	} name;
-		SKV_OPERATIONS(SKV_NOTHING, CALL_STATE)
+		SKV_OPERATIONS(SKV_NOTHING, SKV_NOTHING, CALL_STATE)
 #undef CALL_STATE
 		struct skv_pins_res pins;
 		struct skv_keys_res keys;
 		struct skv_block_view block;
 		struct skv_stats stats;
-		struct skv_told told;
 		struct skv_purge_res purge;
 	} u;
 };
@@ -109,10 +91,19 @@ const uint8_t *skv_v1_protoset(size_t *n);
 int skv_v1_message(struct skv_request *c, const uint8_t *p, size_t n);
 
 /* The functions of the rows. */
+#define ROUTE_RUN(name, ...) int skv_op_##name##_run(struct skv_request *c);
 #define ROUTE_PROTOTYPES(name, ...)                                                                \
-	int skv_op_##name##_run(struct skv_request *c);                                            \
+	ROUTE_RUN(name)                                                                            \
 	void skv_op_##name##_write(struct skv_request *c);
-SKV_OPERATIONS(ROUTE_PROTOTYPES, ROUTE_PROTOTYPES)
+SKV_OPERATIONS(ROUTE_PROTOTYPES, ROUTE_RUN, ROUTE_PROTOTYPES)
 #undef ROUTE_PROTOTYPES
+#undef ROUTE_RUN
+/* op_pins.c: a number of the query. SKV_E_INVALID with that field. */
+int skv_v1_number(struct skv_request *r, const char *field, const char *text, uint64_t *out);
+/* Which page of a list: of a PAGED route. SKV_E_INVALID ("limit", "after"), SKV_E_NOMEM. */
+int skv_v1_page(struct skv_request *r, struct skv_page *out);
+
+/* match.c: u.match.req is decoded. Status as of an operation's run. */
+int v1_match(struct skv_request *r);
 
 #endif

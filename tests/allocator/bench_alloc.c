@@ -159,11 +159,11 @@ static void remove_block(struct churn *x, uint32_t i)
 	skv_pool_set_owner(x->p, last.slab, last.slot, i);
 }
 
-static bool any_slab(void *ctx, uint32_t slab)
+static uint32_t any_slab(void *ctx, uint32_t slab)
 {
 	(void)ctx;
 	(void)slab;
-	return true;
+	return 0;
 }
 
 static void empty_victims(struct churn *x, uint32_t class)
@@ -173,7 +173,7 @@ static void empty_victims(struct churn *x, uint32_t class)
 	size_t n;
 
 	if (skv_pool_find_victims(x->p, x->id[class],
-				  &(struct skv_victims){ .may_empty = any_slab }, &slabs, &n))
+				  &(struct skv_victims){ .waits = any_slab }, &slabs, &n))
 		die("no victims");
 	x->starved++;
 	for (size_t i = 0; i < n; i++) {

@@ -212,7 +212,7 @@ static void step_alloc(struct model *m)
 		sum += runs[i].count;
 	}
 	assert_int_equal(sum, count);
-	assert_int_equal(skv_pool_available(m->p, m->ids[class]), had - count);
+	assert_true(skv_pool_available(m->p, m->ids[class]) >= had - count); /* longer slabs */
 }
 
 /* A random used item and used neighbours behind it. */
@@ -384,12 +384,11 @@ static void step_file(struct model *m)
 	}
 }
 
-static bool may_empty(void *ctx, uint32_t slab)
+static uint32_t waits(void *ctx, uint32_t slab)
 {
 	struct model *m = ctx;
 
-	assert_int_equal(slab_info(m->p, slab).held, 0);
-	return (slab + m->now) % 5 != 0;
+	return (slab + m->now) % 5 && !slab_info(m->p, slab).held ? 0 : SKV_SLAB_STAYS;
 }
 
 static uint64_t cost(void *ctx, uint32_t slab)
@@ -407,7 +406,7 @@ static void step_victims(struct model *m)
 	size_t n;
 
 	if (skv_pool_find_victims(m->p, m->ids[class],
-				  &(struct skv_victims){ may_empty, rnd(m, 2) ? cost : NULL, m },
+				  &(struct skv_victims){ waits, rnd(m, 2) ? cost : NULL, m },
 				  &slabs, &n))
 		return;
 	assert_true(n > 0);
@@ -415,7 +414,7 @@ static void step_victims(struct model *m)
 		struct skv_slab_info info = slab_info(m->p, slabs[i]);
 
 		assert_int_not_equal(info.class_id, m->ids[class]);
-		assert_true(may_empty(m, slabs[i]));
+		assert_int_equal(waits(m, slabs[i]), 0);
 		for (uint32_t s = 0; s < info.slots; s++) {
 			if (!skv_pool_is_used(m->p, slabs[i], s))
 				continue;

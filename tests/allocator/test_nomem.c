@@ -41,11 +41,11 @@ static struct skv_pool *create(void)
 	return p ? p : skv_pool_create(&o);
 }
 
-static bool may_empty(void *ctx, uint32_t slab)
+static uint32_t waits(void *ctx, uint32_t slab)
 {
 	(void)ctx;
 	(void)slab;
-	return true;
+	return 0;
 }
 
 static void scenario(void)
@@ -70,7 +70,7 @@ static void scenario(void)
 	AGAIN(p, skv_pool_alloc(p, small, 40 * SLOTS - 5, runs, &n));
 	assert_int_equal(n, 40);
 	assert_int_equal(skv_pool_available(p, small), 5);
-	AGAIN(p, skv_pool_find_victims(p, big, &(struct skv_victims){ .may_empty = may_empty },
+	AGAIN(p, skv_pool_find_victims(p, big, &(struct skv_victims){ .waits = waits },
 				       &slabs, &n_slabs));
 	assert_int_equal(n_slabs, 4);
 	skv_free(slabs);

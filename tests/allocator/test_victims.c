@@ -10,7 +10,7 @@ struct fixture {
 	uint64_t (*cost)(void *ctx, uint32_t slab);
 	uint32_t cheap; /* unit whose slab costs nothing */
 	uint32_t deny;          /* slab that may not be emptied, or UINT32_MAX */
-	uint32_t asked;
+	uint32_t only;          /* nor any but this one, unless it is UINT32_MAX */
 };
 
 static void fill(struct fixture *f)
@@ -19,7 +19,7 @@ static void fill(struct fixture *f)
 
 	f->p = make_pool(4096, 0, 0);
 	f->deny = UINT32_MAX;
-	f->asked = 0;
+	f->only = UINT32_MAX;
 	f->cost = NULL;
 	f->small = make_class(f->p, 64, 64);
 	f->big = make_class(f->p, 4096 * 4, 4096);
@@ -29,20 +29,19 @@ static void fill(struct fixture *f)
 				 SKV_OK);
 }
 
-static bool may_empty(void *ctx, uint32_t slab)
+static uint32_t waits(void *ctx, uint32_t slab)
 {
 	struct fixture *f = ctx;
-	struct skv_slab_info info = slab_info(f->p, slab);
 
-	f->asked++;
-	assert_int_equal(info.held, 0);
-	return slab != f->deny;
+	if (slab == f->deny || (f->only != UINT32_MAX && slab != f->only))
+		return SKV_SLAB_STAYS;
+	return slab_info(f->p, slab).held; /* as many ms */
 }
 
 static int find(struct fixture *f, uint32_t class_id, uint32_t **slabs, size_t *n)
 {
 	int status = skv_pool_find_victims(
-		f->p, class_id, &(struct skv_victims){ may_empty, f->cost, f }, slabs, n);
+		f->p, class_id, &(struct skv_victims){ waits, f->cost, f }, slabs, n);
 
 	check(f->p);
 	return status;
@@ -78,7 +77,7 @@ static void test_the_window_with_the_fewest(void **state)
 	skv_pool_destroy(f.p);
 }
 
-static void test_held_slots_and_own_slabs_are_not_asked_for(void **state)
+static void test_the_window_that_is_free_first(void **state)
 {
 	struct fixture f;
 	uint32_t *slabs;
@@ -89,13 +88,23 @@ static void test_held_slots_and_own_slabs_are_not_asked_for(void **state)
 	skv_pool_hold(f.p, sub_run(f.runs[6], 0, 1), 100);
 	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
 	assert_int_equal(slab_info(f.p, slabs[0]).place.unit, 0);
-	assert_int_equal(f.asked, 4);
 	skv_free(slabs);
-	skv_pool_hold(f.p, sub_run(f.runs[3], 0, 1), 100);
-	/* No window is left. Slabs of the class itself are no help to it either. */
-	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_E_NO_SPACE);
+	/* Both wait. The second one waits less, so it is taken although the first one has fewer
+	 * slots in use. */
+	skv_pool_hold(f.p, sub_run(f.runs[3], 0, 2), 100);
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
+	assert_int_equal(slab_info(f.p, slabs[0]).place.unit, 4);
+	skv_free(slabs);
+	/* Slabs of the class itself are no help to it. */
 	assert_int_equal(find(&f, f.small, &slabs, &n), SKV_E_NO_SPACE);
-	assert_int_equal(f.asked, 4);
+	/* Nothing is left to do in the second one: its slabs are closed, and wait. */
+	for (uint32_t i = 4; i < 8; i++) {
+		skv_pool_hold(f.p, i == 6 ? sub_run(f.runs[6], 1, 63) : f.runs[i], 100);
+		skv_pool_drain(f.p, f.runs[i].slab, true);
+	}
+	assert_int_equal(find(&f, f.big, &slabs, &n), SKV_OK);
+	assert_int_equal(slab_info(f.p, slabs[0]).place.unit, 0);
+	skv_free(slabs);
 	skv_pool_destroy(f.p);
 }
 
@@ -152,9 +161,7 @@ static void test_shorter_windows_when_nothing_else_is_left(void **state)
 	(void)state;
 	fill(&f);
 	odd = make_class(f.p, 1025, 1);
-	for (uint32_t i = 0; i < 8; i++)
-		if (i != 5)
-			skv_pool_hold(f.p, sub_run(f.runs[i], 0, 1), 100);
+	f.only = f.runs[5].slab;
 	assert_int_equal(find(&f, odd, &slabs, &n), SKV_OK);
 	assert_int_equal(n, 1);
 	assert_int_equal(slabs[0], f.runs[5].slab);
@@ -218,7 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_window_with_the_fewest),
-		cmocka_unit_test(test_held_slots_and_own_slabs_are_not_asked_for),
+		cmocka_unit_test(test_the_window_that_is_free_first),
 		cmocka_unit_test(test_a_longer_slab_is_named_once),
 		cmocka_unit_test(test_free_and_frozen_windows),
 		cmocka_unit_test(test_shorter_windows_when_nothing_else_is_left),

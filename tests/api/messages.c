@@ -61,8 +61,6 @@ ECHO_SIMPLE(drain, skv_drain_spec)
 ECHO_SIMPLE(home, skv_home_spec)
 ECHO_SIMPLE(purge_req, skv_purge_req)
 ECHO_SIMPLE(purge_res, skv_purge_res)
-ECHO_SIMPLE(ask_req, skv_ask)
-ECHO_SIMPLE(told_res, skv_told)
 ECHO_SIMPLE(move_take, skv_move_take_req)
 ECHO_SIMPLE(move_view, skv_move_view)
 ECHO_SIMPLE(move_finish_req, skv_move_finish_req)
@@ -152,7 +150,8 @@ const struct message messages[] = {
 	{ "start_req", echo_start_req,
 	  "{\"request_id\":\"r\",\"keys_hex\":[" K1 "," K2 "],\"parent\":\"p\",\"specs\":[\"tp0\","
 							   "\"tp1\"],\"deadline_ms\":1000,"
-							   "\"independent\":true}" },
+							   "\"independent\":true,"
+							   "\"avoid\":[\"s\",\"t\"]}" },
 	{ "finish_req", echo_finish_req,
 	  "{\"success\":{\"mask\":[true,false]},\"checksums\":[\"0123456789abcdef\",null],"
 	  "\"quiesced\":true}" },
@@ -215,24 +214,6 @@ const struct message messages[] = {
 	{ "purge_req", echo_purge_req, "{\"instances\":[\"a\",\"b\"]}" },
 	{ "purge_res", echo_purge_res,
 	  "{\"instances\":[\"a\",\"b\"],\"blocks\":5000000000,\"sessions\":2}" },
-	{ "ask_req", echo_ask_req,
-	  "{\"partition\":15,\"what\":\"group_put\",\"tenant\":\"t\",\"name\":\"n\","
-	  "\"storage\":[{" STORAGE_FIELDS "}],\"group\":[{" GROUP_FIELDS
-	  "}],\"instance\":[{" INSTANCE_FIELDS "}],\"file\":[{\"file\":3,\"draining\":true}],"
-	  "\"expects\":true,\"expect\":\"18446744073709551615\",\"unused_ms\":7,"
-	  "\"with_blocks\":true,\"purge\":[{\"prefix\":\"llama\"}]}" },
-	{ "told_res", echo_told_res,
-	  "{\"created\":true,\"used\":true,\"storages\":[{\"name\":\"default\"," STORAGE_FIELDS
-	  ",\"uuid\":" UUID ",\"healthy\":true,\"problem\":\"\",\"files\":3,\"file_bytes\":4,"
-	  "\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,\"free_bytes\":8}],"
-	  "\"files\":[{\"file\":3,\"state\":\"used\",\"length\":4}],"
-	  "\"groups\":[{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2}],"
-	  "\"instances\":[{\"id\":\"m\",\"tenant\":\"default\"," INSTANCE_FIELDS
-	  ",\"blocks\":1,\"used_bytes\":2,\"open_sessions\":3,\"open_bytes\":4,"
-	  "\"leased_bytes\":5}],\"blocks\":1,\"sessions\":2,\"journal_bytes\":3,"
-	  "\"journal_limit\":4,\"evicted_blocks\":5,\"expired_sessions\":6,"
-	  "\"code\":\"in_use\",\"message\":\"no\",\"field\":\"name\","
-	  "\"purged\":[{\"instances\":[\"a\"],\"blocks\":7,\"sessions\":0}]}" },
 	{ "error", echo_error,
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\","
 	  "\"detail\":{\"field\":\"keys\"}},\"request_id\":\"r-1\"}" },

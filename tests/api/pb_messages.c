@@ -72,8 +72,6 @@ MESSAGE(drain, skv_drain_spec, PLAIN)
 MESSAGE(home, skv_home_spec, PLAIN)
 MESSAGE(purge_req, skv_purge_req, PLAIN)
 MESSAGE(purge_res, skv_purge_res, PLAIN)
-MESSAGE(ask_req, skv_ask, PLAIN)
-MESSAGE(told_res, skv_told, PLAIN)
 MESSAGE(move_take, skv_move_take_req, PLAIN)
 MESSAGE(move_view, skv_move_view, PLAIN)
 MESSAGE(move_finish_req, skv_move_finish_req, PLAIN)
@@ -116,7 +114,6 @@ const struct pb_message pb_messages[] = {
 #define R(message, type) { #message, echo_##message, convert_##message },
 #define W(...)
 #define KEYS(...)
-#define LIST(...)
 	SKV_V1_MESSAGES
 	{ "error", echo_error, convert_error },
 };

@@ -170,13 +170,6 @@ static const struct bad documents[] = {
 	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"capacity\":\"x\"}", I,
 	  "capacity" },
 	{ "drain", "{}", I, "draining" },
-	{ "ask_req", "{}", I, "what" },
-	{ "ask_req", "{\"what\":\"everything\"}", I, "what" },
-	{ "ask_req", "{\"what\":\"use\",\"more\":1}", I, "more" },
-	{ "ask_req", "{\"what\":\"group_put\",\"group\":[{}]}", I, "group[0].storages" },
-	{ "ask_req", "{\"what\":\"use\",\"file\":[{\"file\":1,\"draining\":true},{\"file\":2,"
-		 "\"draining\":true}]}", SKV_E_TOO_LARGE, "file" },
-	{ "told_res", "{\"groups\":[{}]}", I, "groups[0].storages" },
 	{ "drain", "{\"draining\":1}", I, "draining" },
 	{ "home", "{\"partition\":0}", I, "member" },
 	{ "home", "{\"member\":\"\"}", I, "partition" },
@@ -226,6 +219,9 @@ static const struct bad documents[] = {
 	{ "start_req", "{\"keys\":[\"a\"],\"independent\":1}", I, "independent" },
 	{ "start_req", "{\"keys\":[\"a\"],\"independent\":null}", I, "independent" },
 	{ "start_req", "{\"keys\":[\"a\"],\"specs\":[1]}", I, "specs[0]" },
+	{ "start_req", "{\"keys\":[\"a\"],\"avoid\":\"s\"}", I, "avoid" },
+	{ "start_req", "{\"keys\":[\"a\"],\"avoid\":[]}", I, "avoid" },
+	{ "start_req", "{\"keys\":[\"a\"],\"avoid\":[\"s\",\"/\"]}", I, "avoid[1]" },
 
 	/* finish, abort */
 	{ "finish_req", "{}", I, "success" },

@@ -22,7 +22,7 @@ struct operation {
 
 static const struct operation operations[] = {
 #define ROW(name, method, pattern, ...) { #method, pattern },
-	SKV_OPERATIONS(ROW, ROW)
+	SKV_OPERATIONS(ROW, ROW, ROW)
 #undef ROW
 };
 #define N_OPERATIONS (sizeof operations / sizeof operations[0])
@@ -228,6 +228,7 @@ static void check_schema(const char *schema, const struct skv_buf *text)
 		check_schema(schema, b);             \
 		skv_buf_destroy(b);                  \
 	} while (0)
+#define CHECK_NAMED(name, ...) CHECK_SCHEMA(name, skv_v1_write_named(name, b, __VA_ARGS__))
 
 static void test_report_schemas(void **state)
 {
@@ -251,8 +252,8 @@ static void test_token_schemas(void **state)
 	(void)state;
 	CHECK_SCHEMA("TokenSpec",
 		     skv_v1_write_token(b, &(struct skv_token_spec){ "read", "t", hash, 9, 8 }));
-	CHECK_SCHEMA("TokenView", skv_v1_write_token_view(b, &token));
-	CHECK_SCHEMA("TokenList", skv_v1_write_token_list(b, &token, 1));
+	CHECK_NAMED("TokenView", &token);
+	CHECK_NAMED("TokenList", &(struct skv_token_list){ &token, 1, "" });
 }
 
 static void test_tenant_schemas(void **state)
@@ -265,8 +266,8 @@ static void test_tenant_schemas(void **state)
 
 	(void)state;
 	CHECK_SCHEMA("TenantSpec", skv_v1_write_tenant(b, &tenant.spec));
-	CHECK_SCHEMA("TenantView", skv_v1_write_tenant_view(b, &tenant));
-	CHECK_SCHEMA("TenantList", skv_v1_write_tenant_list(b, &tenant, 1));
+	CHECK_NAMED("TenantView", &tenant);
+	CHECK_NAMED("TenantList", &(struct skv_tenant_list){ &tenant, 1, "" });
 }
 
 static void test_openapi_schemas(void **state)
@@ -276,16 +277,17 @@ static void test_openapi_schemas(void **state)
 			    .file_size = 2, .unit = 4, .enabled = true, .high_percent = 2,
 			    .low_percent = 1, .chunk_size = 8, .any_mount = true,
 			    .fs_master = (const char *const[]){ "http://a/b" }, .n_fs_master = 1 },
-		  .problem = "" };
+		  .problem = "", .groups = 1 };
 	struct skv_group_view group =
-		{ .spec = { .name = "g", .share = SKV_SHARE_FIXED, .high_percent = 2,
+		{ .fast = "f", .spec = { .name = "g", .share = SKV_SHARE_FIXED, .high_percent = 2,
 			    .low_percent = 1, .pin_percent = 1 } };
 	const struct skv_placement placement = { .storage = "s", .spec = "x", .fit = "whole",
 						 .slot_bytes = 1 };
 	struct skv_instance_view instance =
 		{ .spec = { .tenant = "t", .id = "i", .group = "g", .extra = "", .weight = 1,
 			    .capacity = 1 },
-		  .placements = &placement, .n_placements = 1 };
+		  .layouts = 1, .layouts_left = 1, .warning = "w", .placements = &placement,
+		  .n_placements = 1 };
 	struct skv_match_res match = { 0 };
 	struct skv_lookup_res lookup = { 0 };
 	struct skv_start_res start = { .session = "" };
@@ -314,9 +316,9 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("StorageView", skv_v1_write_storage_view(b, &storage));
 	CHECK_SCHEMA("GroupView", skv_v1_write_group_view(b, &group));
 	CHECK_SCHEMA("InstanceView", skv_v1_write_instance_view(b, &instance));
-	CHECK_SCHEMA("StorageList", skv_v1_write_storage_list(b, &storage, 1));
-	CHECK_SCHEMA("GroupList", skv_v1_write_group_list(b, &group, 1));
-	CHECK_SCHEMA("InstanceList", skv_v1_write_instance_list(b, &instance, 1));
+	CHECK_NAMED("StorageList", &(struct skv_storage_list){ &storage, 1, "" });
+	CHECK_NAMED("GroupList", &(struct skv_group_list){ &group, 1, "" });
+	CHECK_NAMED("InstanceList", &(struct skv_instance_list){ &instance, 1, "" });
 	CHECK_SCHEMA("MatchRequest", skv_v1_write_match_req(
 		b, &(struct skv_match_req){ .instances = names, .n_instances = 1 }, &keys));
 	CHECK_SCHEMA("LookupRequest", skv_v1_write_lookup_req(
@@ -333,7 +335,7 @@ static void test_openapi_schemas(void **state)
 		     skv_v1_write_abort_req(b, &(struct skv_abort_req){ .quiesced = true }));
 	CHECK_SCHEMA("DeleteRequest",
 		     skv_v1_write_delete_req(b, &(struct skv_delete_req){ 0 }, &keys));
-	CHECK_SCHEMA("FileList", skv_v1_write_file_list(b, &file, 1));
+	CHECK_NAMED("FileList", &(struct skv_file_list){ &file, 1, "" });
 	CHECK_SCHEMA("FileWish",
 		     skv_v1_write_file_wish(b,
 					    &(struct skv_file_wish){ .file = 3, .draining = true,
@@ -356,7 +358,7 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("PinList", skv_v1_write_pins_res(b, &pins));
 	CHECK_SCHEMA("KeyList", skv_v1_write_keys_res(b, &listed));
 	CHECK_SCHEMA("Block", skv_v1_write_block_view(b, &block));
-	CHECK_SCHEMA("Stats", skv_v1_write_stats(b, &stats));
+	CHECK_NAMED("Stats", &stats);
 	CHECK_SCHEMA("Error", skv_v1_write_error(b, &error, "r"));
 }
 

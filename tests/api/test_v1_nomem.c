@@ -92,7 +92,7 @@ static void test_writers(void **state)
 
 		skv_buf_init(&out);
 		skv_mem_fail_at(++n);
-		skv_v1_write_stats(&out, &stats);
+		skv_v1_write_named("Stats", &out, &stats);
 		asked = skv_mem_count();
 		skv_mem_fail_at(0);
 		assert_int_equal(out.failed, asked >= n);

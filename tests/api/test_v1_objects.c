@@ -210,6 +210,7 @@ static void test_group(void **state)
 
 		trip_begin(&t, round);
 		v.spec = any_group(&t);
+		v.fast = any_name(&t, 0);
 		v.used_bytes = any64(&t);
 		v.blocks = any64(&t);
 		skv_v1_write_group(&t.text, &v.spec);
@@ -224,6 +225,7 @@ static void test_group(void **state)
 		same_group(&v.spec, &seen.spec);
 		same(v.used_bytes, seen.used_bytes);
 		same(v.blocks, seen.blocks);
+		assert_string_equal(v.fast, seen.fast);
 		trip_end(&t);
 	}
 }
@@ -284,6 +286,8 @@ static void test_instance(void **state)
 						.pinned_bytes = any64(&t),
 						.soft_pinned_bytes = any64(&t),
 						.evicted_blocks = any64(&t), .hits = any64(&t),
+						.layouts = any64(&t), .layouts_left = any64(&t),
+						.warning = any_text(&t, below(&t, 2) * 64),
 						.placements = &p, .n_placements = below(&t, 2) };
 		p = (struct skv_placement){ any_name(&t, 0), any_name(&t, 0), "rounded",
 					    any64(&t),       any64(&t),       any64(&t) };
@@ -307,6 +311,9 @@ static void test_instance(void **state)
 		same(v.soft_pinned_bytes, seen.soft_pinned_bytes);
 		same(v.evicted_blocks, seen.evicted_blocks);
 		same(v.hits, seen.hits);
+		same(v.layouts, seen.layouts);
+		same(v.layouts_left, seen.layouts_left);
+		assert_string_equal(v.warning, seen.warning);
 		same(v.n_placements, seen.n_placements);
 		if (v.n_placements) {
 			assert_string_equal(p.storage, seen.placements[0].storage);
@@ -404,23 +411,75 @@ static void test_shapes(void **state)
 		&t,
 		"{\"error\":{\"code\":\"no_space\",\"message\":\"no room, and nothing that may be "
 		"evicted\",\"detail\":{}},\"request_id\":\"\"}");
-	skv_v1_write_storage_list(&t.text, NULL, 0);
+	skv_v1_write_named("StorageList", &t.text, &(struct skv_storage_list){ NULL, 0, "" });
 	expect_text(&t, "{\"storages\":[]}");
-	skv_v1_write_instance_list(&t.text, NULL, 0);
+	skv_v1_write_named("InstanceList", &t.text, &(struct skv_instance_list){ NULL, 0, "" });
 	expect_text(&t, "{\"instances\":[]}");
-	skv_v1_write_group_list(&t.text, (struct skv_group_view[]){ group, group }, 2);
+	skv_v1_write_named("GroupList", &t.text, &(struct skv_group_list){
+						 (struct skv_group_view[]){ group, group }, 2,
+						 "more" });
 #define GROUP "{\"name\":\"g\",\"capacity\":9,\"storages\":[\"s\"],\"blocks\":7,\"used_bytes\":8," \
 	      "\"room_bytes\":9,\"pinned_bytes\":1,\"soft_pinned_bytes\":2,\"leased_bytes\":3,"    \
 	      "\"open_bytes\":4,\"evicted_blocks\":5,\"hits\":6}"
-	expect_text(&t, "{\"groups\":[" GROUP "," GROUP "]}");
+	expect_text(&t, "{\"groups\":[" GROUP "," GROUP "],\"next\":\"more\"}");
 	stats.groups = &group;
 	stats.n_groups = 1;
-	skv_v1_write_stats(&t.text, &stats);
+	skv_v1_write_named("Stats", &t.text, &stats);
 	expect_text(&t,
 		    "{\"version\":\"1\",\"state\":\"ready\",\"owner\":\"o\",\"uptime_ms\":1,"
 		    "\"blocks\":2,\"sessions\":3,\"journal_bytes\":4,\"journal_limit\":5,"
 		    "\"evicted_blocks\":6,\"expired_sessions\":7,\"storages\":[],\"groups\":[" GROUP
-		    "],\"instances\":[]}");
+		    "],\"instances\":[],\"storage_count\":0,\"group_count\":0,"
+		    "\"instance_count\":0}");
+	trip_end(&t);
+}
+
+/* What managers read of each other's answers. */
+static void test_answers_by_name(void **state)
+{
+	struct skv_group_view group = { .spec = { .name = "g",
+						  .storages = (const char *const[]){ "s" },
+						  .n_storages = 1 },
+					.fast = "f", .blocks = 7 };
+	struct skv_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r",
+						      .capacity = 1 },
+					    .uuid = "00112233-4455-6677-8899-aabbccddeeff",
+					    .problem = "", .groups = 3,
+					    .fs_free_bytes = UINT64_MAX };
+	struct skv_file_view file = { .file = 3, .state = "used" };
+	struct skv_stats stats = { .version = "1", .owner = "o", .state = "ready", .blocks = 2,
+				   .groups = &group, .n_groups = 1, .storages = &storage,
+				   .n_storages = 1 };
+	struct skv_file_list files = { &file, 1, "3" };
+	struct skv_stats got;
+	struct skv_error err = { .field = "" };
+	struct trip t;
+
+	(void)state;
+	trip_begin(&t, 0);
+	skv_v1_write_named("Stats", &t.text, &stats);
+	skv_v1_read_named("Stats", &t.in, trip_text(&t), t.text.len, &got, &err);
+	assert_string_equal(err.field, "");
+	assert_string_equal(got.version, "1");
+	assert_string_equal(got.owner, "o");
+	assert_int_equal(got.blocks, 2);
+	assert_int_equal(got.n_groups, 1);
+	assert_string_equal(got.groups->spec.name, "g");
+	assert_string_equal(got.groups->fast, "f");
+	assert_int_equal(got.storages->groups, 3);
+	assert_true(got.storages->fs_free_bytes == UINT64_MAX);
+	skv_buf_clear(&t.text);
+	skv_v1_write_named("FileList", &t.text, &files);
+	files.n_files = 0;
+	assert_int_equal(skv_v1_read_named("FileList", &t.in, trip_text(&t), t.text.len, &files,
+					   &err),
+			 SKV_OK);
+	assert_int_equal(files.n_files, 1);
+	assert_int_equal(files.files->file, 3);
+	assert_int_equal(skv_v1_read_named("GroupList", &t.in, "{\"groups\":[{}]}", 15, &files,
+					   &err),
+			 SKV_E_INVALID);
+	assert_string_equal(err.field, "groups[0].storages");
 	trip_end(&t);
 }
 
@@ -513,7 +572,8 @@ int main(void)
 		cmocka_unit_test(test_group),	   cmocka_unit_test(test_instance),
 		cmocka_unit_test(test_objects_in_protobuf),
 		cmocka_unit_test(test_error),	   cmocka_unit_test(test_error_mends_text),
-		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_block_view),
+		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_answers_by_name),
+		cmocka_unit_test(test_block_view),
 		cmocka_unit_test(test_defaults),
 	};
 

@@ -90,8 +90,6 @@ static const ProtobufCMessageDescriptor *const types[] = {
 	&slabkv__v1__key_list__descriptor,
 	&slabkv__v1__purge_request__descriptor,
 	&slabkv__v1__purge_response__descriptor,
-	&slabkv__v1__partition_ask__descriptor,
-	&slabkv__v1__partition_told__descriptor,
 	&slabkv__v1__error__descriptor,
 };
 

@@ -44,6 +44,7 @@
 
 #include "bench_util.h"
 #include "etcd_servers.h"
+#include "etcd_upkeep.h"
 
 #define PARTITIONS 16
 #define FILE_BYTES ((size_t)64 << 20)

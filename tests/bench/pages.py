@@ -5,6 +5,7 @@ Keys are 64 hex characters, as SGLang's are; pages are filled through the API, 5
 default of reserve and confirm (synced within a tenth of a second). Two rows compare with SGLang's own server: others.py says where it comes from.
 """
 
+import contextlib
 import glob
 import hashlib
 import http.client
@@ -39,7 +40,7 @@ def cpu_us(pid):
     """CPU time of a process so far, to the nanosecond where the kernel tells."""
     found = 0
     for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-        with open(path, encoding="ascii") as f:
+        with contextlib.suppress(FileNotFoundError), open(path, encoding="ascii") as f:  # threads end
             found += int(f.read().split()[0])
     return found / 1000
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -25,7 +26,7 @@ LOOKUP = json.dumps({"keys_int": [1], "mode": "batch"})
 def engine(lab):
     if not etcd.program():
         raise Missing(f"this machine has no {etcd.NEEDED}")
-    return etcd.Servers(os.path.join(lab.dir, "etcd"), 3)
+    return etcd.Servers(tempfile.mkdtemp(prefix="etcd-", dir=lab.dir), 3)
 
 
 def engine_name():
@@ -33,7 +34,7 @@ def engine_name():
 
 
 def url(lab, servers):
-    return servers.url("bench", os.path.join(lab.dir, "checkpoints"))
+    return servers.url("bench", tempfile.mkdtemp(prefix="checkpoints-", dir=lab.dir))
 
 
 def writers(lab):

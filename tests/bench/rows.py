@@ -11,6 +11,7 @@ import capacity
 import encrypted
 import fairness
 import lookups
+import many
 import pages
 import peers
 import replicated
@@ -308,6 +309,7 @@ ROWS = {
     "memory-policies": scale.policies,
     "checkpoints": scale.checkpoints,
     **fairness.ROWS,
+    **many.ROWS,
     **replicated.ROWS,
     **tiers.ROWS,
     **peers.ROWS,

@@ -29,7 +29,7 @@ static int storage(struct env *e, uint64_t capacity)
 				      .unit = 4 * GIB,
 				      .file_size = 64 * GIB, .enabled = true };
 
-	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
 static void fill(struct env *e, uint64_t blocks)
@@ -53,7 +53,7 @@ static void measure(struct env *e, const char *what, const char *end)
 
 		skv_fake_clock_advance(&e->clock, 20);
 		begin = cpu_ns();
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 		ns = cpu_ns() - begin;
 		sum += ns;
 		most = ns > most ? ns : most;

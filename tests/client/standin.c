@@ -40,7 +40,7 @@ static void files(struct standin *s, struct exchange *x, struct skv_files *out)
 	out->n = STANDIN_FILES;
 	out->v = skv_arena_calloc(&x->arena, out->n, sizeof *out->v);
 	for (uint32_t i = 0; i < out->n; i++) {
-		out->v[i].storage = "default";
+		out->v[i].storage = i > 0 && s->two_storages ? "second" : "default";
 		out->v[i].type = "file";
 		skv_uuid_to_text(s->uuid, out->v[i].uuid);
 		skv_slab_path(i, out->v[i].path);
@@ -186,6 +186,10 @@ static int start(struct standin *s, struct exchange *x, const struct skv_v1_in *
 		return rc;
 	if (!inst)
 		return skv_fail(&x->err, SKV_E_NOT_FOUND, "instance", "no such instance");
+	if (req.n_avoid && (!s->two_storages || req.n_avoid > 1))
+		return skv_fail(&x->err, SKV_E_UNAVAILABLE, NULL, "no other storage");
+	if (s->two_storages)
+		s->next_file = req.n_avoid;
 	session = session_for(s, req.request_id, &repeated);
 	if (repeated && !s->sessions[session].open)
 		res.state = SKV_SESSION_FINISHED;

@@ -72,6 +72,7 @@ struct standin {
 	const char *bad_path; /* instead of the file's own */
 	uint64_t bad_offset;  /* instead of the slot's own, when not 0 */
 	const char *bad_spec; /* instead of the first column's name */
+	bool two_storages; /* file 1 is of "second", for starts that avoid "default" */
 	bool only_json;   /* refuses protobuf with 415 */
 	uint32_t refused; /* how often it had protobuf and did not want it */
 	bool forwards;    /* only calls that ask for the owner itself fail (Slabkv-Route: direct) */

@@ -70,8 +70,11 @@ static void names_are_checked_before_they_stand_in_a_path(void **state)
 		assert_string_equal(err.field, "instance");
 		assert_int_equal(slabkv_delete(f->kv, bad[i], &b.keys, NULL, &err),
 				 SLABKV_E_INVALID);
-		assert_int_equal(slabkv_instance_delete(f->kv, bad[i], &err), SLABKV_E_INVALID);
-		assert_int_equal(slabkv_group_get(f->kv, bad[i], NULL, &err), SLABKV_E_INVALID);
+		assert_int_equal(slabkv_object_delete(f->kv, SLABKV_INSTANCE, bad[i], &err),
+				 SLABKV_E_INVALID);
+		assert_int_equal(slabkv_object_get(f->kv, SLABKV_GROUP, bad[i] ? bad[i] : "",
+						   NULL, &err),
+				 SLABKV_E_INVALID);
 	}
 	assert_int_equal(slabkv_finish(f->kv, "../x", NULL, NULL, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "session");
@@ -406,7 +409,7 @@ static void an_id_that_is_over_starts_nothing(void **state)
 static void unknown_things_are_not_found(void **state)
 {
 	struct fixture *f = *state;
-	const struct slabkv_instance_info *info;
+	const struct slabkv_instance *layout;
 	const char *const unknown = "unknown";
 	struct slabkv_error err;
 	uint32_t matched;
@@ -421,13 +424,13 @@ static void unknown_things_are_not_found(void **state)
 			 SLABKV_E_NOT_FOUND);
 	assert_int_equal(slabkv_match(f->kv, &unknown, 0, &b.keys, &matched, &err),
 			 SLABKV_E_INVALID);
-	assert_int_equal(slabkv_instance_get(f->kv, "unknown", &info, &err), SLABKV_E_NOT_FOUND);
-	assert_int_equal(slabkv_instance_delete(f->kv, "unknown", &err), SLABKV_OK);
-	assert_int_equal(slabkv_instance_get(f->kv, "m", &info, &err), SLABKV_OK);
-	assert_string_equal(info->spec->id, "m");
-	assert_string_equal(info->spec->group, "g");
-	assert_int_equal(info->spec->specs[0].size, FIX_BYTES);
-	slabkv_free(info);
+	assert_int_equal(slabkv_instance_get(f->kv, "unknown", &layout, &err), SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_object_delete(f->kv, SLABKV_INSTANCE, "unknown", &err), SLABKV_OK);
+	assert_int_equal(slabkv_instance_get(f->kv, "m", &layout, &err), SLABKV_OK);
+	assert_string_equal(layout->id, "m");
+	assert_string_equal(layout->group, "g");
+	assert_int_equal(layout->specs[0].size, FIX_BYTES);
+	slabkv_free(layout);
 	set_free(&b);
 }
 
@@ -462,16 +465,11 @@ static void texts_are_handed_on(void **state)
 {
 	struct fixture *f = *state;
 	struct slabkv_error err;
-	const struct slabkv_stats *stats;
 	const char *json;
 
 	assert_int_equal(slabkv_call(f->kv, "GET", "/v1/stats", NULL, &json, &err), SLABKV_OK);
 	assert_string_equal(json, "{\"state\":\"ready\"}");
 	slabkv_free(json);
-	assert_int_equal(slabkv_stats(f->kv, &stats, &err), SLABKV_OK);
-	assert_string_equal(stats->state, "ready");
-	assert_string_equal(stats->version, "");
-	slabkv_free(stats);
 	assert_int_equal(err.code, SLABKV_OK);
 	assert_string_equal(slabkv_code(SLABKV_E_NO_SPACE), "no_space");
 	assert_true(strlen(slabkv_text(SLABKV_E_TIMEOUT)) > 0);

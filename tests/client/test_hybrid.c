@@ -5,6 +5,7 @@
  */
 #include "fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,20 +26,18 @@ static const char *codec;
 /* Attention and states of a model, in a group with room for so many blocks of both. */
 static void make_model(struct hybrid *h, uint32_t blocks)
 {
-	static const char *const storages[] = { "default" }, *const names[] = { "kv", "states" };
-	const struct slabkv_group g = { .size = sizeof(struct slabkv_group),
-					.name = "g",
-					.capacity = (uint64_t)blocks * BLOCK,
-					.storages = storages,
-					.n_storages = 1 };
+	static const char *const names[] = { "kv", "states" };
 	const struct slabkv_spec spec = { "all", BLOCK };
 	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance),
 				     .group = "g",
 				     .specs = &spec,
 				     .spec_size = sizeof(struct slabkv_spec),
 				     .n_specs = 1 };
+	char group[80];
 
-	assert_int_equal(slabkv_group_put(h->kv, &g, NULL), SLABKV_OK);
+	snprintf(group, sizeof group, "{\"storages\":[\"default\"],\"capacity\":%llu}",
+		 (unsigned long long)blocks * BLOCK);
+	assert_int_equal(slabkv_object_set(h->kv, SLABKV_GROUP, "g", group, NULL, NULL), SLABKV_OK);
 	for (uint32_t n = 0; n < 2; n++) {
 		i.id = names[n];
 		assert_int_equal(slabkv_instance_put(h->kv, &i, NULL), SLABKV_OK);

@@ -141,8 +141,8 @@ static void play(struct scene *s)
 {
 	const char *instance = "m", *url = remote.url, *mount = remote.root;
 	const struct slabkv_locations *l;
-	const struct slabkv_stats *stats;
-	const struct slabkv_instance_info *info;
+	const struct slabkv_instance *layout;
+	const char *json;
 	struct slabkv_options o;
 	uint32_t matched;
 	int rc;
@@ -155,9 +155,9 @@ static void play(struct scene *s)
 	o.token = "secret";
 	if (!fine(slabkv_open(&o, &s->kv, NULL)) || !fine(slabkv_instance_put(s->kv, &m, NULL)))
 		return;
-	if (!fine(slabkv_instance_get(s->kv, "m", &info, NULL)))
+	if (!fine(slabkv_instance_get(s->kv, "m", &layout, NULL)))
 		return;
-	slabkv_free(info);
+	slabkv_free(layout);
 	set_fill(&s->b);
 	rc = slabkv_put(s->kv, "m", &s->b.keys, NULL, s->b.blocks, sizeof(struct slabkv_block),
 			&s->b.io, NULL);
@@ -178,9 +178,12 @@ static void play(struct scene *s)
 		return;
 	if (!play_async(s))
 		return;
-	if (!fine(slabkv_stats(s->kv, &stats, NULL)))
+	if (!fine(slabkv_object_set(s->kv, SLABKV_INSTANCE, "m", "{\"extra\":\"x\"}", &json, NULL)))
 		return;
-	slabkv_free(stats);
+	slabkv_free(json);
+	if (!fine(slabkv_object_get(s->kv, SLABKV_INSTANCE, "m", &json, NULL)))
+		return;
+	slabkv_free(json);
 	if (!fine(slabkv_delete(s->kv, "m", &s->b.keys, NULL, NULL)))
 		return;
 	s->done = true;

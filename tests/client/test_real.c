@@ -94,15 +94,36 @@ static void blocks_come_back(void **state)
 	set_free(&b);
 }
 
+/* Sets fields of an object. */
+static int set_object(struct real *r, enum slabkv_object kind, const char *name, const char *fields)
+{
+	struct slabkv_error err;
+	int rc = slabkv_object_set(r->f.kv, kind, name, fields, NULL, &err);
+
+	if (rc != SLABKV_OK)
+		print_message("%s: %s: %s\n", name, err.field, err.message);
+	return rc;
+}
+
+/* Does the object's JSON have all of these? */
+static void assert_has(struct real *r, enum slabkv_object kind, const char *name,
+		       const char *const *parts)
+{
+	const char *json;
+
+	assert_int_equal(slabkv_object_get(r->f.kv, kind, name, &json, NULL), SLABKV_OK);
+	for (; *parts; parts++)
+		if (!strstr(json, *parts))
+			fail_msg("%s is not in %s", *parts, json);
+	slabkv_free(json);
+}
+#define HAS(r, kind, name, ...) \
+	assert_has(r, kind, name, (const char *const[]){ __VA_ARGS__, NULL })
+
 /* On a directory that is no mount of 3FS: what is special there is how files are made. */
 static void blocks_come_back_from_hf3fs(void **state)
 {
-	static const char *const names[] = { "three" };
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-	const struct slabkv_group g = {
-		.size = sizeof(struct slabkv_group), .name = "g3", .storages = names,
-		.n_storages = 1
-	};
 	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
 					   .id = "m",
 					   .group = "g3",
@@ -110,31 +131,20 @@ static void blocks_come_back_from_hf3fs(void **state)
 					   .spec_size = sizeof(struct slabkv_spec),
 					   .n_specs = 1 };
 	struct real *r = *state;
-	struct slabkv_storage s = { .size = sizeof(struct slabkv_storage),
-				    .name = "three",
-				    .type = "hf3fs",
-				    .root = "",
-				    .capacity = 8 << 20,
-				    .unit = 1 << 20,
-				    .enabled = true,
-				    .any_mount = true };
-	const struct slabkv_instance_info *info;
 	struct slabkv_error err;
-	char root[128];
+	char storage[256];
 	struct set b;
 
-	snprintf(root, sizeof root, "%s/three", r->d.dir);
-	s.root = root;
-	assert_int_equal(slabkv_storage_put(r->f.kv, &s, &err), SLABKV_OK);
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
-	assert_int_equal(slabkv_instance_delete(r->f.kv, "m", &err), SLABKV_OK);
+	snprintf(storage, sizeof storage,
+		 "{\"type\":\"hf3fs\",\"root\":\"%s/three\",\"capacity\":\"8M\",\"unit\":\"1M\","
+		 "\"any_mount\":true}",
+		 r->d.dir);
+	assert_int_equal(set_object(r, SLABKV_STORAGE, "three", storage), SLABKV_OK);
+	assert_int_equal(set_object(r, SLABKV_GROUP, "g3", "{\"storages\":[\"three\"]}"),
+			 SLABKV_OK);
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_INSTANCE, "m", &err), SLABKV_OK);
 	assert_int_equal(slabkv_instance_put(r->f.kv, &m, &err), SLABKV_OK);
-	assert_int_equal(slabkv_instance_get(r->f.kv, "m", &info, &err), SLABKV_OK);
-	assert_int_equal(info->n_placements, 1);
-	assert_string_equal(info->placements[0].storage, "three");
-	assert_string_equal(info->placements[0].spec, "kv");
-	assert_true(info->placements[0].slot_bytes >= FIX_BYTES);
-	slabkv_free(info);
+	HAS(r, SLABKV_INSTANCE, "m", "\"placements\":[{\"storage\":\"three\",\"spec\":\"kv\"");
 	set_init(&b, 1, 100);
 	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 100);
@@ -223,12 +233,6 @@ static void objects_come_back(void **state)
 {
 	struct real *r = *state;
 	static const struct slabkv_spec specs[] = { { "tp0", 64 }, { "tp1", 128 } };
-	const char *storages[] = { "default" };
-	const struct slabkv_group g = { .size = sizeof(struct slabkv_group),
-					.name = "g",
-					.capacity = 1 << 20,
-					.storages = storages,
-					.n_storages = 1 };
 	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance),
 				     .id = "two",
 				     .group = "g",
@@ -237,37 +241,39 @@ static void objects_come_back(void **state)
 				     .spec_size = sizeof(struct slabkv_spec),
 				     .n_specs = 2,
 				     .extra = "x\"y" };
-	const struct slabkv_storage_info *s;
-	const struct slabkv_group_info *gi;
-	const struct slabkv_instance_info *ii;
+	const struct slabkv_instance *ii;
 	struct slabkv_error err;
 	const char *path;
+	char root[120];
 
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	assert_int_equal(set_object(r, SLABKV_GROUP, "g",
+				    "{\"storages\":[\"default\"],\"capacity\":\"1M\"}"),
+			 SLABKV_OK);
 	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_OK);
 	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_OK);
 	i.block_tokens = 32;
 	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_E_CONFLICT);
 	assert_string_equal(err.field, "block_tokens");
-	assert_int_equal(slabkv_storage_get(r->f.kv, "default", &s, &err), SLABKV_OK);
-	assert_true(s->healthy && s->spec->enabled == SLABKV_YES);
-	assert_string_equal(s->spec->root, r->d.root);
-	assert_int_equal(s->spec->capacity, 64 << 20);
-	slabkv_free(s);
-	assert_int_equal(slabkv_group_get(r->f.kv, "g", &gi, &err), SLABKV_OK);
-	assert_int_equal(gi->spec->capacity, 1 << 20);
-	assert_string_equal(gi->spec->storages[0], "default");
-	slabkv_free(gi);
+	snprintf(root, sizeof root, "\"root\":\"%s\"", r->d.root);
+	HAS(r, SLABKV_STORAGE, "default", "\"healthy\":true", "\"enabled\":true", root,
+	    "\"capacity\":67108864");
+	HAS(r, SLABKV_GROUP, "g", "\"capacity\":1048576", "\"storages\":[\"default\"]");
 	assert_int_equal(slabkv_instance_get(r->f.kv, "two", &ii, &err), SLABKV_OK);
-	assert_int_equal(ii->spec->n_specs, 2);
-	assert_string_equal(ii->spec->specs[1].name, "tp1");
-	assert_string_equal(ii->spec->extra, "x\"y");
-	assert_int_equal(ii->spec->block_tokens, 16);
+	assert_int_equal(ii->n_specs, 2);
+	assert_string_equal(ii->specs[1].name, "tp1");
+	assert_string_equal(ii->extra, "x\"y");
+	assert_int_equal(ii->block_tokens, 16);
+	assert_true(ii->weight == 1 && ii->capacity == SLABKV_NONE);
+	i = *ii; /* what was read may be put as it is */
+	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_OK);
 	slabkv_free(ii);
-	assert_int_equal(slabkv_group_delete(r->f.kv, "g", &err), SLABKV_E_IN_USE);
-	assert_int_equal(slabkv_instance_delete(r->f.kv, "two", &err), SLABKV_OK);
-	assert_int_equal(slabkv_group_delete(r->f.kv, "g", &err), SLABKV_OK);
-	assert_int_equal(slabkv_group_delete(r->f.kv, "g", &err), SLABKV_OK);
+	i.size = sizeof i / 2;
+	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_E_INVALID);
+	assert_string_equal(err.field, "size");
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_GROUP, "g", &err), SLABKV_E_IN_USE);
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_INSTANCE, "two", &err), SLABKV_OK);
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_GROUP, "g", &err), SLABKV_OK);
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_GROUP, "g", &err), SLABKV_OK);
 	assert_int_equal(slabkv_mount_find(r->f.kv, "default", &path, &err), SLABKV_OK);
 	assert_string_equal(path, r->d.root);
 	slabkv_free(path);
@@ -439,26 +445,14 @@ static void eviction_never_gives_wrong_bytes(void **state)
 	assert_true(hits > 0);
 }
 
-/* A put changes what it names; what another API has set stays. */
-static void puts_leave_the_rest(void **state)
+/* A change sets what it names; what another API has set stays. */
+static void changes_leave_the_rest(void **state)
 {
 	static const char body[] =
 		"{\"storages\":[\"default\"],\"capacity\":1048576,\"max_blocks\":77,"
 		"\"policy\":\"lru\",\"share\":\"fixed\",\"pin_percent\":20,\"reclaim_blocks\":60,"
 		"\"reclaim_period_ms\":900,\"extra\":\"theirs\",\"quotas\":[{\"type\":\"file\","
 		"\"capacity\":4096}]}";
-	static const char *const kept[] = {
-		"\"max_blocks\":77",         "\"policy\":\"lru\"",
-		"\"share\":\"fixed\"",       "\"pin_percent\":20",
-		"\"reclaim_blocks\":60",     "\"reclaim_period_ms\":900",
-		"\"extra\":\"theirs\"",      "\"quotas\":[{\"type\":\"file\",\"capacity\":4096}]",
-		"\"storages\":[\"default\"]"
-	};
-	struct slabkv_group g = { .size = sizeof g, .name = "others", .capacity = 2 << 20 };
-	struct slabkv_storage s = { .size = sizeof s, .name = "default", .high_percent = 90,
-				    .low_percent = 80 };
-	const struct slabkv_storage_info *before, *after;
-	const struct slabkv_group_info *info;
 	struct real *r = *state;
 	struct slabkv_error err;
 	const char *text;
@@ -466,107 +460,95 @@ static void puts_leave_the_rest(void **state)
 	assert_int_equal(slabkv_call(r->f.kv, "PUT", "/v1/groups/others", body, &text, &err),
 			 SLABKV_OK);
 	slabkv_free(text);
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
-	assert_int_equal(slabkv_call(r->f.kv, "GET", "/v1/groups/others", NULL, &text, &err),
+	assert_int_equal(set_object(r, SLABKV_GROUP, "others", "{\"capacity\":\"2M\"}"), SLABKV_OK);
+	HAS(r, SLABKV_GROUP, "others", "\"capacity\":2097152", "\"max_blocks\":77",
+	    "\"policy\":\"lru\"", "\"share\":\"fixed\"", "\"pin_percent\":20",
+	    "\"reclaim_blocks\":60", "\"reclaim_period_ms\":900", "\"extra\":\"theirs\"",
+	    "\"quotas\":[{\"type\":\"file\",\"capacity\":4096}]",
+	    "\"storages\":[\"default\"]");
+	assert_int_equal(slabkv_object_set(r->f.kv, SLABKV_GROUP, "others",
+					   "{\"capacity\":0,\"max_blocks\":0,\"policy\":\"\","
+					   "\"share\":\"group\",\"quotas\":[]}",
+					   &text, &err),
 			 SLABKV_OK);
-	assert_non_null(strstr(text, "\"capacity\":2097152"));
-	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
-		assert_non_null(strstr(text, kept[i]));
+	assert_non_null(strstr(text, "\"capacity\":0"));
+	assert_non_null(strstr(text, "\"pin_percent\":20"));
+	assert_true(!strstr(text, "max_blocks") && !strstr(text, "policy") &&
+		    !strstr(text, "share") && !strstr(text, "quotas"));
 	slabkv_free(text);
-	/* SLABKV_NONE is 0, "" is empty; what was read may be put as it is */
-	g = (struct slabkv_group){ .size = sizeof g,
-				   .name = "others",
-				   .capacity = SLABKV_NONE,
-				   .max_blocks = SLABKV_NONE,
-				   .policy = "",
-				   .share = SLABKV_SHARE_GROUP };
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
-	assert_int_equal(slabkv_group_get(r->f.kv, "others", &info, &err), SLABKV_OK);
-	assert_true(info->spec->capacity == SLABKV_NONE && info->spec->max_blocks == SLABKV_NONE);
-	assert_true(info->spec->share == SLABKV_SHARE_GROUP && info->spec->pin_percent == 20);
-	assert_int_equal(slabkv_group_put(r->f.kv, info->spec, &err), SLABKV_OK);
-	assert_true(!*info->spec->tier_of && info->spec->write_through == SLABKV_NO);
-	slabkv_free(info);
-	g = (struct slabkv_group){ .size = sizeof g, .name = "fast", .tier_of = "others",
-				   .storages = &s.name, .n_storages = 1,
-				   .write_through = SLABKV_YES, .promote_after = 3,
-				   .replicate = SLABKV_YES };
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
-	g = (struct slabkv_group){ .size = sizeof g, .name = "fast", .capacity = 2 << 20 };
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
-	assert_int_equal(slabkv_group_get(r->f.kv, "fast", &info, &err), SLABKV_OK);
-	assert_string_equal(info->spec->tier_of, "others");
-	assert_int_equal(info->spec->write_through, SLABKV_YES);
-	assert_int_equal(info->spec->promote_after, 3);
-	assert_int_equal(info->spec->replicate, SLABKV_YES);
-	slabkv_free(info);
-	/* of a program older than tiers: what lies behind its struct is not looked at */
-	g = (struct slabkv_group){ .size = offsetof(struct slabkv_group, tier_of), .name = "fast",
-				   .tier_of = "nobody", .write_through = SLABKV_NO,
-				   .promote_after = 99 };
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
-	assert_int_equal(slabkv_group_get(r->f.kv, "fast", &info, &err), SLABKV_OK);
-	assert_string_equal(info->spec->tier_of, "others");
-	assert_int_equal(info->spec->write_through, SLABKV_YES);
-	assert_int_equal(info->spec->promote_after, 3);
-	slabkv_free(info);
-	assert_int_equal(slabkv_group_delete(r->f.kv, "others", &err), SLABKV_E_IN_USE);
-	assert_int_equal(slabkv_group_delete(r->f.kv, "fast", &err), SLABKV_OK);
-	g = (struct slabkv_group){ .size = sizeof g / 2, .name = "others" };
-	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_E_INVALID);
-	assert_string_equal(err.field, "size");
-	assert_int_equal(slabkv_storage_get(r->f.kv, "default", &before, &err), SLABKV_OK);
-	assert_int_equal(slabkv_storage_put(r->f.kv, &s, &err), SLABKV_OK);
-	assert_int_equal(slabkv_storage_get(r->f.kv, "default", &after, &err), SLABKV_OK);
-	assert_int_equal(after->spec->high_percent, 90);
-	assert_int_equal(after->spec->capacity, before->spec->capacity);
-	assert_int_equal(after->spec->file_size, before->spec->file_size);
-	assert_string_equal(after->spec->root, before->spec->root);
-	slabkv_free(before);
-	slabkv_free(after);
-	assert_int_equal(slabkv_group_delete(r->f.kv, "others", &err), SLABKV_OK);
+	assert_int_equal(set_object(r, SLABKV_GROUP, "fast",
+				    "{\"tier_of\":\"others\",\"storages\":[\"default\"],"
+				    "\"write_through\":true,\"promote_after\":3}"),
+			 SLABKV_OK);
+	assert_int_equal(set_object(r, SLABKV_GROUP, "fast", "{\"capacity\":\"2M\"}"), SLABKV_OK);
+	HAS(r, SLABKV_GROUP, "fast", "\"tier_of\":\"others\"", "\"write_through\":true",
+	    "\"promote_after\":3", "\"capacity\":2097152");
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_GROUP, "others", &err),
+			 SLABKV_E_IN_USE);
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_GROUP, "fast", &err), SLABKV_OK);
+	assert_int_equal(set_object(r, SLABKV_STORAGE, "default",
+				    "{\"high_percent\":90,\"low_percent\":80}"),
+			 SLABKV_OK);
+	HAS(r, SLABKV_STORAGE, "default", "\"high_percent\":90", "\"capacity\":67108864");
+	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_GROUP, "others", &err), SLABKV_OK);
+}
+
+/* Whatever a change has that an object has not is refused, by its name. */
+static void bad_changes_are_refused(void **state)
+{
+	static const struct {
+		const char *fields, *at;
+	} bad[] = {
+		{ "{\"capacity\":\"2X\"}", "capacity" }, { "{\"used_bytes\":1}", "used_bytes" },
+		{ "{\"share\":\"all\"}", "share" },	   { "{\"storages\":[]}", "storages" },
+		{ "{\"quotas\":[{\"capacity\":1}]}", "quotas[0].type" },
+		{ "[]", "" },				   { "", "" },
+	};
+	struct real *r = *state;
+	struct slabkv_error err;
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		const char *fields = bad[i].fields;
+
+		assert_int_equal(slabkv_object_set(r->f.kv, SLABKV_GROUP, "fresh", fields, NULL,
+						   &err),
+				 SLABKV_E_INVALID);
+		assert_int_equal(slabkv_object_set(r->f.kv, SLABKV_GROUP, "default", fields, NULL,
+						   &err),
+				 SLABKV_E_INVALID);
+		assert_string_equal(err.field, bad[i].at);
+	}
+	assert_int_equal(slabkv_object_set(r->f.kv, SLABKV_GROUP, "fresh", "{}", NULL, &err),
+			 SLABKV_E_INVALID);
+	assert_string_equal(err.field, "storages");
+	assert_int_equal(slabkv_object_get(r->f.kv, SLABKV_GROUP, "fresh", NULL, &err),
+			 SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_object_get(r->f.kv, (enum slabkv_object)9, "x", NULL, &err),
+			 SLABKV_E_INVALID);
+	assert_string_equal(err.field, "kind");
 }
 
 static void lists_have_everything(void **state)
 {
 	struct real *r = *state;
-	const struct slabkv_storages *storages;
-	const struct slabkv_groups *groups;
-	const struct slabkv_instances *instances;
-	const struct slabkv_slab_files *files;
 	struct slabkv_error err;
+	const char *files;
 	struct set b;
 
 	set_init(&b, 900, 1);
 	set_fill(&b);
 	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
-	assert_int_equal(slabkv_storages(r->f.kv, &storages, &err), SLABKV_OK);
-	assert_int_equal(storages->n, 1);
-	assert_string_equal(storages->v[0]->spec->name, "default");
-	assert_true(storages->v[0]->healthy && storages->v[0]->file_bytes > 0 &&
-		    strlen(storages->v[0]->uuid) == 36);
-	slabkv_free(storages);
-	assert_int_equal(slabkv_groups(r->f.kv, &groups, &err), SLABKV_OK);
-	assert_true(groups->n >= 1);
-	assert_string_equal(groups->v[0]->spec->storages[0], "default");
-	slabkv_free(groups);
-	assert_int_equal(slabkv_instances(r->f.kv, &instances, &err), SLABKV_OK);
-	assert_true(instances->n >= 1);
-	for (uint32_t i = 0; i < instances->n; i++)
-		assert_true(instances->v[i]->spec->n_specs >= 1 &&
-			    instances->v[i]->spec->specs[0].size > 0);
-	slabkv_free(instances);
-	assert_int_equal(slabkv_storage_files(r->f.kv, "default", &files, &err), SLABKV_OK);
-	assert_true(files->n >= 1);
-	assert_string_equal(files->v[0].state, "used");
-	assert_true(files->v[0].length > 0 && files->v[0].used_bytes > 0);
-	assert_int_equal(slabkv_storage_file_set(r->f.kv, "default", files->v[0].file,
-						 SLABKV_FILE_KEEP, &err),
+	HAS(r, SLABKV_STORAGE, NULL, "{\"storages\":[{\"name\":\"default\"");
+	HAS(r, SLABKV_GROUP, NULL, "\"groups\":[", "\"name\":\"default\"");
+	HAS(r, SLABKV_INSTANCE, NULL, "\"instances\":[", "\"id\":\"m\"");
+	HAS(r, SLABKV_TENANT, NULL, "\"tenants\":[");
+	assert_int_equal(slabkv_call(r->f.kv, "GET", "/v1/storages/default/files", NULL, &files,
+				     &err),
 			 SLABKV_OK);
-	assert_int_equal(slabkv_storage_file_set(r->f.kv, "default", 4711, SLABKV_FILE_DRAIN, &err),
-			 SLABKV_E_NOT_FOUND);
+	assert_non_null(strstr(files, "\"state\":\"used\""));
 	slabkv_free(files);
-	assert_int_equal(slabkv_storage_files(r->f.kv, "nowhere", &files, &err),
+	assert_int_equal(slabkv_call(r->f.kv, "GET", "/v1/storages/nowhere/files", NULL, &files,
+				     &err),
 			 SLABKV_E_NOT_FOUND);
 	set_free(&b);
 }
@@ -574,11 +556,10 @@ static void lists_have_everything(void **state)
 static void the_manager_tells_people(void **state)
 {
 	struct real *r = *state;
-	const char *name = "some/key with spaces \xc3\xa4";
+	const char *name = "some/key with spaces \xc3\xa4", *json;
 	struct slabkv_keys key = slabkv_keys_strings(&name, 1);
+	char checksum[40];
 	struct slabkv_error err;
-	const struct slabkv_block_info *block;
-	const struct slabkv_stats *stats;
 	struct set b;
 
 	set_init(&b, 1, 1);
@@ -587,22 +568,18 @@ static void the_manager_tells_people(void **state)
 				    &b.io, &err),
 			 SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
-	assert_int_equal(slabkv_block_get(r->f.kv, "m", &key, &block, &err), SLABKV_OK);
-	assert_int_equal(block->n_parts, 1);
-	assert_string_equal(block->parts[0].state, "committed");
-	assert_string_equal(block->parts[0].spec, "kv");
-	assert_string_equal(block->parts[0].storage, "default");
-	assert_int_equal(block->parts[0].length, FIX_BYTES);
-	assert_true(block->parts[0].has_checksum && block->parts[0].generation > 0);
-	assert_int_equal(block->parts[0].checksum, skv_checksum(b.memory, FIX_BYTES));
-	assert_false(block->has_parent);
-	slabkv_free(block);
-	assert_int_equal(slabkv_block_get(r->f.kv, "m", &b.keys, &block, &err), SLABKV_E_NOT_FOUND);
-	assert_int_equal(slabkv_stats(r->f.kv, &stats, &err), SLABKV_OK);
-	assert_string_equal(stats->state, "ready");
-	assert_string_equal(stats->version, slabkv_version());
-	assert_true(stats->blocks >= 1 && stats->journal_limit > 0 && stats->owner[0]);
-	slabkv_free(stats);
+	assert_int_equal(
+		slabkv_call(r->f.kv, "GET",
+			    "/v1/instances/m/blocks?key=some%2Fkey%20with%20spaces%20%C3%A4", NULL,
+			    &json, &err),
+		SLABKV_OK);
+	snprintf(checksum, sizeof checksum, "\"checksum\":\"%016llx\"",
+		 (unsigned long long)skv_checksum(b.memory, FIX_BYTES));
+	assert_true(strstr(json, "\"state\":\"committed\"") && strstr(json, checksum));
+	slabkv_free(json);
+	assert_int_equal(slabkv_call(r->f.kv, "GET", "/v1/stats", NULL, &json, &err), SLABKV_OK);
+	assert_true(strstr(json, "\"state\":\"ready\"") && strstr(json, slabkv_version()));
+	slabkv_free(json);
 	set_free(&b);
 }
 
@@ -636,7 +613,8 @@ int main(void)
 		T(damage_is_found),
 		T(eviction_never_gives_wrong_bytes),
 		T(blocks_come_back_from_hf3fs),
-		T(puts_leave_the_rest),
+		T(changes_leave_the_rest),
+		T(bad_changes_are_refused),
 		T(lists_have_everything),
 		T(the_manager_tells_people),
 		T(refusals_name_the_field),

@@ -78,7 +78,8 @@ static void make_instance(struct env *e, uint64_t capacity, bool named)
 
 	assert_int_equal(env_storage(e, "s", capacity, 64 << 20), SKV_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
-	assert_int_equal(skv_core_instance_put(e->core, &i, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_put(e->cluster, &i, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 }
 
 static void put(struct env *e, const struct skv_key *k, size_t name)
@@ -206,25 +207,25 @@ static int takeover(uint64_t blocks, const char *where)
 	b.o.owner_lease_ms = LEASE_MS;
 	assert_int_equal(skv_store_open(b.ops, &b.store_options, &b.store, &b.err), SKV_OK);
 	b.o.store = b.store;
-	assert_int_equal(skv_core_create(&b.o, &b.core, &b.err), SKV_OK);
+	env_create(&b);
 	for (uint64_t n = 0; n < blocks; n += BATCH) {
 		make_keys(k, n);
 		put(&a, k, 0);
 		if (n / BATCH % 16 == 0) {
 			skv_fake_clock_advance(&b.clock, 20);
-			skv_core_tick(b.core);
+			skv_cluster_tick(b.cluster);
 		}
 	}
 	for (int i = 0; i < 100; i++) {
 		skv_fake_clock_advance(&b.clock, 20);
-		skv_core_tick(b.core);
+		skv_cluster_tick(b.cluster);
 	}
 	env_crash(&a);
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
 	poll(NULL, 0, LEASE_MS + 100);
 	skv_fake_clock_advance(&b.clock, LEASE_MS);
-	assert_int_equal(skv_core_wait_ready(b.core, 60000), SKV_OK);
-	skv_core_tick(b.core);
+	assert_int_equal(skv_cluster_wait_ready(b.cluster, 60000), SKV_OK);
+	skv_cluster_tick(b.cluster);
 	printf("takeover of %llu blocks that were followed: %.3f s CPU\n",
 	       (unsigned long long)blocks, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
 	env_crash(&b);
@@ -251,7 +252,7 @@ static void clear(struct env *e)
 	for (env_stats(e, &st); st.storages[0].used_bytes; env_stats(e, &st)) {
 		double t = seconds(CLOCK_MONOTONIC);
 
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 		t = seconds(CLOCK_MONOTONIC) - t;
 		longest = t > longest ? t : longest;
 	}
@@ -326,7 +327,8 @@ static void *write_blocks(void *arg)
 	return NULL;
 }
 
-static void make_writer(struct writer *w, struct skv_core *c, const char *name, uint64_t capacity)
+static void make_writer(struct writer *w, struct skv_cluster *c, const char *name,
+			uint64_t capacity)
 {
 	const struct skv_spec spec = { "kv", 4096 };
 	const struct skv_storage_spec d = { .name = name, .type = "null", .root = "",
@@ -335,13 +337,17 @@ static void make_writer(struct writer *w, struct skv_core *c, const char *name, 
 	const struct skv_group_spec g = { .name = name, .storages = &name, .n_storages = 1 };
 	const struct skv_instance_spec i = { .tenant = "t", .id = name, .group = name,
 					     .specs = &spec, .n_specs = 1, .extra = "" };
+	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", name, 0 };
 	struct skv_error err = { 0 };
+	struct skv_door door;
 
-	*w = (struct writer){ .core = c, .instance = name };
+	*w = (struct writer){ .instance = name };
 	sem_init(&w->done, 0, 0);
-	assert_int_equal(skv_core_storage_put(c, &d, NULL, &err), SKV_OK);
-	assert_int_equal(skv_core_group_put(c, &g, NULL, NULL, &err), SKV_OK);
-	assert_int_equal(skv_core_instance_put(c, &i, NULL, &err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(c, &d, SKV_PUT_ANY, NULL, &err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(c, &g, SKV_PUT_ANY, NULL, NULL, &err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_put(c, &i, SKV_PUT_ANY, NULL, &err), SKV_OK);
+	assert_int_equal(skv_find(c, &t, &door), SKV_HERE);
+	w->core = door.core;
 }
 
 /* All at once. Returns how many blocks were written, and adds the seconds of CPU that it took. */
@@ -369,42 +375,31 @@ static uint64_t run_writers(struct writer *w, uint32_t batch, double duration, d
 static double write_in(uint32_t partitions, const char *text, double duration, double *cpus)
 {
 	static const char *const names[GROUPS] = { "a", "b" };
-	struct skv_store *base, *view[SKV_MAX_PARTITIONS];
-	struct skv_core *core[SKV_MAX_PARTITIONS] = { NULL };
-	struct skv_store_options so = { .durability = SKV_DURABILITY_NORMAL };
-	const struct skv_store_ops *ops = skv_store_backend(text, &so.path);
+	const struct skv_store_options so = { .path = text, .durability = SKV_DURABILITY_NORMAL };
+	struct skv_core_options o;
+	struct skv_cluster *cluster;
+	struct skv_store *store;
 	struct writer w[WRITERS];
 	struct skv_error err = { 0 };
 	uint64_t blocks = 0;
 
-	assert_int_equal(skv_store_open(ops, &so, &base, &err), SKV_OK);
-	for (uint32_t i = 0; i < partitions; i++) {
-		struct skv_core_options o;
-
-		view[i] = base;
-		if (i)
-			assert_int_equal(skv_store_partition(base, i, "secret", &view[i], &err),
-					 SKV_OK);
-		skv_core_options_init(&o);
-		o.store = view[i];
-		o.partition = i;
-		o.lead = core[0];
-		assert_int_equal(skv_core_create(&o, &core[i], &err), SKV_OK);
-		assert_int_equal(skv_core_wait_ready(core[i], 10000), SKV_OK);
-	}
+	assert_int_equal(skv_store_open(skv_store_backend(text), &so, &store, &err), SKV_OK);
+	skv_core_options_init(&o);
+	o.store = store;
+	o.partitions = partitions;
+	assert_int_equal(skv_cluster_create(&o, &cluster, &err), SKV_OK);
+	for (uint32_t i = 0; i < partitions; i++)
+		while (skv_cluster_partition_state(cluster, i) != SKV_CORE_READY)
+			poll(NULL, 0, 1);
 	for (uint32_t i = 0; i < WRITERS; i++)
-		make_writer(&w[i], core[i % GROUPS % partitions], names[i % GROUPS], 1ull << 38);
+		make_writer(&w[i], cluster, names[i % GROUPS], 1ull << 38);
 	*cpus = 0;
 	blocks = run_writers(w, BATCH, duration, cpus);
 	*cpus /= duration;
 	for (uint32_t i = 0; i < WRITERS; i++)
 		sem_destroy(&w[i].done);
-	for (uint32_t i = partitions; i-- > 0;) {
-		skv_core_destroy(core[i]);
-		if (i)
-			skv_store_close(view[i]);
-	}
-	skv_store_close(base);
+	skv_cluster_destroy(cluster);
+	skv_store_close(store);
 	return (double)blocks / duration;
 }
 
@@ -444,28 +439,28 @@ struct cost {
 /* Of writers of which each has an instance in one storage, after it is full; 0 `blocks`: that has
  * room. */
 /* A core on a store in a new directory; `dir` as for mkdtemp. */
-static struct skv_core *open_in(char *dir, struct skv_store **store)
+static struct skv_cluster *open_in(char *dir, struct skv_store **store)
 {
 	char path[64];
 	struct skv_store_options so = { .path = path, .durability = SKV_DURABILITY_NORMAL };
 	struct skv_core_options o;
 	struct skv_error err = { 0 };
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/slabkv.db", dir);
 	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, store, &err), SKV_OK);
 	skv_core_options_init(&o);
 	o.store = *store;
-	assert_int_equal(skv_core_create(&o, &core, &err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(core, 10000), SKV_OK);
-	return core;
+	assert_int_equal(skv_cluster_create(&o, &cluster, &err), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(cluster, 10000), SKV_OK);
+	return cluster;
 }
 
 static struct cost write_full(uint64_t blocks, double duration)
 {
 	static const char *const name = "a";
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 	struct skv_store *store;
 	char dir[] = "/tmp/skv-core-XXXXXX";
 	struct skv_core_counters before, after;
@@ -474,21 +469,21 @@ static struct cost write_full(uint64_t blocks, double duration)
 	double cpu = 0;
 	uint64_t n;
 
-	core = open_in(dir, &store);
+	cluster = open_in(dir, &store);
 	for (uint32_t i = 0; i < WRITERS; i++)
-		make_writer(&w[i], core, name, blocks ? blocks * 4096 : 1ull << 38);
+		make_writer(&w[i], cluster, name, blocks ? blocks * 4096 : 1ull << 38);
 	do {
 		run_writers(w, FULL_BATCH, 0.5, &cpu);
-		skv_core_counters_get(core, &before);
+		skv_cluster_counters_get(cluster, &before);
 	} while (blocks && before.evicted_blocks < blocks / 16);
 	cpu = 0;
 	n = run_writers(w, FULL_BATCH, duration, &cpu);
-	skv_core_counters_get(core, &after);
+	skv_cluster_counters_get(cluster, &after);
 	cost = (struct cost){ (double)n / duration, cpu * 1e6 / (double)n,
 			      after.evicted_blocks - before.evicted_blocks };
 	for (uint32_t i = 0; i < WRITERS; i++)
 		sem_destroy(&w[i].done);
-	skv_core_destroy(core);
+	skv_cluster_destroy(cluster);
 	skv_store_close(store);
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	return cost;
@@ -521,7 +516,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Asks until the time is over; returns how often, and how many ns each took. */
-static uint32_t ask(struct skv_core *core, const char *name, double duration, uint32_t *ns)
+static uint32_t ask(struct skv_cluster *cluster, const char *name, double duration, uint32_t *ns)
 {
 	double end = seconds(CLOCK_MONOTONIC) + duration;
 	struct skv_key k[BATCH];
@@ -536,7 +531,7 @@ static uint32_t ask(struct skv_core *core, const char *name, double duration, ui
 	make_keys(k, 0);
 	skv_arena_init(&a);
 	for (double now = 0, then = seconds(CLOCK_MONOTONIC); now < end && n < LOOKS; then = now) {
-		assert_int_equal(skv_core_match(core, &req, &res, &a, &err), SKV_OK);
+		assert_int_equal(skv_cluster_match(cluster, &req, &res, &a, &err), SKV_OK);
 		skv_arena_reset(&a);
 		now = seconds(CLOCK_MONOTONIC);
 		ns[n++] = (uint32_t)((now - then) * 1e9);
@@ -551,27 +546,27 @@ static int beside(double duration)
 	uint32_t *ns = calloc(LOOKS, sizeof *ns), n, waited;
 	struct skv_core_counters c;
 	struct skv_store *store;
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 	struct writer w[BESIDE];
 	uint64_t blocks = 0;
 
 	env_quiet();
 	assert_non_null(ns);
-	core = open_in(dir, &store);
+	cluster = open_in(dir, &store);
 	for (uint32_t i = 0; i < BESIDE; i++) {
-		make_writer(&w[i], core, "a", 1ull << 38);
+		make_writer(&w[i], cluster, "a", 1ull << 38);
 		w[i].first = (uint64_t)i << 40;
 		w[i].seconds = duration;
 		w[i].batch = BATCH;
 		pthread_create(&w[i].thread, NULL, write_blocks, &w[i]);
 	}
-	n = ask(core, "a", duration, ns);
+	n = ask(cluster, "a", duration, ns);
 	for (uint32_t i = 0; i < BESIDE; i++) {
 		pthread_join(w[i].thread, NULL);
 		sem_destroy(&w[i].done);
 		blocks += w[i].blocks;
 	}
-	skv_core_counters_get(core, &c);
+	skv_cluster_counters_get(cluster, &c);
 	qsort(ns, n, sizeof *ns, by_size);
 	waited = c.lock_waits < n ? (uint32_t)c.lock_waits : n - 1; /* they took longest */
 	printf("%.0f blocks/s, %.0f lookups/s, of which %u waited: %.1f us each, half of them less "
@@ -579,7 +574,7 @@ static int beside(double duration)
 	       (double)blocks / duration, n / duration, waited,
 	       (double)c.lock_wait_us / (waited + !waited), ns[n - 1 - waited / 2] / 1e3,
 	       ns[n - 1 - waited / 10] / 1e3);
-	skv_core_destroy(core);
+	skv_cluster_destroy(cluster);
 	skv_store_close(store);
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	free(ns);

@@ -8,6 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <lock/one.h>
+
+/* The cluster's, or that of a core which has none. */
+#define ALL(e, name, ...)                                             \
+	((e)->cluster ? skv_cluster_##name((e)->cluster, __VA_ARGS__) \
+		      : one_##name((e)->core, __VA_ARGS__))
+
+static void tick(struct env *e)
+{
+	if (e->cluster)
+		skv_cluster_tick(e->cluster);
+	else
+		one_tick(e->core);
+}
+
 void env_quiet(void)
 {
 	int fd = getenv("SKV_TEST_LOG") ? STDERR_FILENO : open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -52,6 +67,12 @@ void env_arm(struct env *e)
 	skv_fault_store_set(e->store, &rule);
 }
 
+void env_create(struct env *e)
+{
+	assert_int_equal(skv_cluster_create(&e->o, &e->cluster, &e->err), SKV_OK);
+	e->core = skv_cluster_core(e->cluster, 0);
+}
+
 void env_open(struct env *e)
 {
 	struct skv_store *below;
@@ -62,30 +83,31 @@ void env_open(struct env *e)
 		assert_int_equal(skv_fault_store_open(below, &e->store, &e->err), SKV_OK);
 	env_arm(e);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
-	skv_core_tick(e->core); /* storages are opened */
+	env_create(e);
+	assert_int_equal(skv_cluster_wait_ready(e->cluster, 10000), SKV_OK);
+	skv_cluster_tick(e->cluster); /* storages are opened */
 }
 
 void env_crash(struct env *e)
 {
-	skv_core_destroy(e->core);
+	skv_cluster_destroy(e->cluster);
 	if (e->faulty)
 		e->seen += skv_fault_store_seen(e->store);
 	skv_store_close(e->store);
+	e->cluster = NULL;
 	e->core = NULL;
 	e->store = NULL;
 }
 
 void env_shutdown(struct env *e)
 {
-	skv_core_shutdown(e->core);
+	skv_cluster_shutdown(e->cluster);
 	env_crash(e);
 }
 
 void env_destroy(struct env *e)
 {
-	if (e->core)
+	if (e->cluster)
 		env_crash(e);
 	skv_arena_destroy(&e->arena);
 }
@@ -105,7 +127,7 @@ void env_document(struct env *e, const char *key, const void *bytes, size_t n)
 void env_advance(struct env *e, uint64_t ms)
 {
 	skv_fake_clock_advance(&e->clock, ms);
-	skv_core_tick(e->core);
+	tick(e);
 }
 
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit)
@@ -114,7 +136,7 @@ int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t uni
 				      .capacity = capacity, .unit = unit,
 				      .file_size = unit * 16, .enabled = true };
 
-	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+	return ALL(e, storage_put, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage)
@@ -122,7 +144,7 @@ int env_group(struct env *e, const char *name, uint64_t capacity, const char *st
 	struct skv_group_spec g = { .name = name, .capacity = capacity, .storages = &storage,
 				    .n_storages = 1 };
 
-	return skv_core_group_put(e->core, &g, NULL, NULL, &e->err);
+	return ALL(e, group_put, &g, SKV_PUT_ANY, NULL, NULL, &e->err);
 }
 
 int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs,
@@ -132,7 +154,7 @@ int env_instance(struct env *e, const char *id, const char *group, const struct 
 				       .group = group, .specs = specs,
 				       .n_specs = n, .extra = "" };
 
-	return skv_core_instance_put(e->core, &i, NULL, &e->err);
+	return ALL(e, instance_put, &i, SKV_PUT_ANY, NULL, &e->err);
 }
 
 void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block)
@@ -150,7 +172,7 @@ void env_make_pages(struct env *e, uint64_t pages)
 				      .capacity = pages, .enabled = true };
 	struct skv_spec spec = { "page", 1 };
 
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(ALL(e, storage_put, &s, SKV_PUT_ANY, NULL, &e->err), SKV_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 }
@@ -174,12 +196,28 @@ static int settle(struct env *e, struct answer *a, int rc)
 	if (rc != SKV_PENDING)
 		return rc;
 	for (int i = 0; i < 2000 && !a->over; i++) {
-		skv_core_tick(e->core);
+		tick(e);
 		if (!a->over && i > 2)
 			skv_fake_clock_advance(&e->clock, 20);
 	}
 	assert_true(a->over);
 	return a->status;
+}
+
+static struct skv_core *found(struct env *e, enum skv_target_kind kind, const char *tenant,
+			      const char *name)
+{
+	const struct skv_target t = { kind, tenant, name, 0 };
+	struct skv_door door = { .core = e->core };
+
+	if (e->cluster)
+		skv_find(e->cluster, &t, &door);
+	return door.core;
+}
+
+struct skv_core *env_at(struct env *e, const char *tenant, const char *instance)
+{
+	return found(e, SKV_TARGET_INSTANCE, tenant, instance);
 }
 
 static void begin(struct env *e)
@@ -199,6 +237,7 @@ int env_start(struct env *e, const struct env_start *s, struct skv_start_res *re
 		.deadline_ms = s->deadline_ms,
 		.has_parent = s->parent != NULL, .names = s->names, .offsets = s->offsets,
 		.grace_ms = s->grace_ms, .fit = s->fit,
+		.avoid = s->avoid, .n_avoid = s->n_avoid,
 		.anonymous = s->anonymous, .want_existing = s->want_existing, .whole = s->whole,
 		.relaxed = s->relaxed,
 		.independent = s->independent,
@@ -209,7 +248,9 @@ int env_start(struct env *e, const struct env_start *s, struct skv_start_res *re
 		req.parent = *s->parent;
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, skv_core_start(e->core, &req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_start(env_at(e, req.tenant, req.instance), &req, res, &e->arena,
+				     &e->err, &done));
 }
 
 int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_finish_res *res)
@@ -219,7 +260,9 @@ int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_f
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, skv_core_finish(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_finish(found(e, SKV_TARGET_SESSION, NULL, req->session), req, res,
+				      &e->arena, &e->err, &done));
 }
 
 int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums,
@@ -272,7 +315,9 @@ int env_abort(struct env *e, const char *session, bool quiesced)
 	struct skv_finish_res res;
 
 	begin(e);
-	return settle(e, &a, skv_core_abort(e->core, &req, &res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_abort(found(e, SKV_TARGET_SESSION, NULL, req.session), &req, &res,
+				     &e->arena, &e->err, &done));
 }
 
 int env_partial(struct env *e, const struct skv_partial_req *req, struct skv_partial_res *res)
@@ -282,7 +327,9 @@ int env_partial(struct env *e, const struct skv_partial_req *req, struct skv_par
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, skv_core_finish_partial(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_finish_partial(env_at(e, req->tenant, req->instance), req, res,
+					      &e->arena, &e->err, &done));
 }
 
 int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_lookup_res *res)
@@ -292,7 +339,9 @@ int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_l
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, skv_core_lookup(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_lookup(env_at(e, req->tenant, req->instance), req, res, &e->arena,
+				      &e->err, &done));
 }
 
 int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode,
@@ -312,7 +361,9 @@ int env_delete_req(struct env *e, const struct skv_delete_req *req, struct skv_d
 
 	begin(e);
 	*res = (struct skv_delete_res){ 0 };
-	return settle(e, &a, skv_core_delete(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_delete(env_at(e, req->tenant, req->instance), req, res, &e->arena,
+				      &e->err, &done));
 }
 
 int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted)
@@ -341,7 +392,7 @@ int env_move_take_req(struct env *e, const struct skv_move_take_req *req,
 
 	begin(e);
 	*res = (struct skv_move_take_res){ 0 };
-	return settle(e, &a, skv_core_move_take(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, ALL(e, move_take, req, res, &e->arena, &e->err, &done));
 }
 
 int env_move_take(struct env *e, uint32_t max, uint32_t deadline_ms, struct skv_move_take_res *res)
@@ -358,7 +409,9 @@ static int finish_move(struct env *e, const struct skv_move_finish_req *req,
 
 	begin(e);
 	*res = (struct skv_move_finish_res){ 0 };
-	return settle(e, &a, skv_core_move_finish(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_move_finish(found(e, SKV_TARGET_MOVE, NULL, req->move), req, res,
+					   &e->arena, &e->err, &done));
 }
 
 int env_move_finish(struct env *e, const char *move, const bool *moved, uint32_t n, bool quiesced,
@@ -383,7 +436,9 @@ int env_report(struct env *e, const struct skv_report_req *req, struct skv_repor
 	struct skv_done done = { on_done, &a };
 
 	begin(e);
-	return settle(e, &a, skv_core_report(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_report(env_at(e, req->tenant, req->instance), req, res, &e->arena,
+				      &e->err, &done));
 }
 
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
@@ -396,7 +451,9 @@ int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
 	int rc;
 
 	begin(e);
-	rc = settle(e, &a, skv_core_trim(e->core, &req, &res, &e->arena, &e->err, &done));
+	rc = settle(e, &a,
+		    skv_core_trim(env_at(e, req.tenant, req.instance), &req, &res, &e->arena,
+				  &e->err, &done));
 	*deleted = res.deleted;
 	return rc;
 }
@@ -410,7 +467,9 @@ int env_clear(struct env *e, const char *instance, uint64_t *deleted)
 	int rc;
 
 	begin(e);
-	rc = settle(e, &a, skv_core_clear(e->core, &req, &res, &e->arena, &e->err, &done));
+	rc = settle(e, &a,
+		    skv_core_clear(env_at(e, req.tenant, req.instance), &req, &res, &e->arena,
+				   &e->err, &done));
 	*deleted = res.deleted;
 	return rc;
 }
@@ -420,12 +479,15 @@ int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_
 {
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	struct skv_pin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n,
+	struct skv_pin_req req = { .tenant = e->tenant ? e->tenant : "t", .instance = "i",
+				   .keys = keys, .n_keys = n,
 				   .hard = kind == SKV_PIN_HARD, .ttl_ms = ttl_ms };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, skv_core_pin(e->core, &req, res, &e->arena, &e->err, &done));
+	return settle(e, &a,
+		      skv_core_pin(env_at(e, req.tenant, req.instance), &req, res, &e->arena,
+				   &e->err, &done));
 }
 
 int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *unpinned)
@@ -438,7 +500,9 @@ int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *u
 	int rc;
 
 	begin(e);
-	rc = settle(e, &a, skv_core_unpin(e->core, &req, &res, &e->arena, &e->err, &done));
+	rc = settle(e, &a,
+		    skv_core_unpin(env_at(e, req.tenant, req.instance), &req, &res, &e->arena,
+				   &e->err, &done));
 	*unpinned = res.unpinned;
 	return rc;
 }
@@ -451,7 +515,7 @@ uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n)
 	struct skv_match_res res;
 
 	begin(e);
-	assert_int_equal(skv_core_match(e->core, &req, &res, &e->arena, &e->err), SKV_OK);
+	assert_int_equal(ALL(e, match, &req, &res, &e->arena, &e->err), SKV_OK);
 	return res.matched[0];
 }
 
@@ -477,8 +541,10 @@ uint32_t env_put(struct env *e, const struct skv_key *keys, uint32_t n)
 
 void env_stats(struct env *e, struct skv_stats *out)
 {
+	const struct skv_page page = SKV_PAGE;
+
 	begin(e);
-	assert_int_equal(skv_core_stats(e->core, &e->arena, out, &e->err), SKV_OK);
+	assert_int_equal(ALL(e, stats, &page, &e->arena, out, &e->err), SKV_OK);
 }
 
 void env_keys(struct skv_key *keys, uint32_t n, uint64_t hi, uint64_t first)
@@ -490,7 +556,7 @@ void env_keys(struct skv_key *keys, uint32_t n, uint64_t hi, uint64_t first)
 void env_check(struct env *e)
 {
 	struct skv_error err = { 0 };
-	int rc = skv_core_check(e->core, &err);
+	int rc = ALL(e, check, &err);
 
 	if (rc != SKV_OK)
 		print_error("check: %s\n", err.message);

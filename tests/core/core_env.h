@@ -14,21 +14,26 @@
 #include <cmocka.h>
 
 #include <skv/core.h>
+#include <skv/find.h>
 #include <skv/lock.h>
 #include <skv/log.h>
 #include <skv/store.h>
+
+#include "fault_store.h"
+#include "memory_store.h"
 
 struct env {
 	struct skv_fake_clock clock;
 	const struct skv_store_ops *ops;
 	struct skv_store_options store_options;
 	struct skv_store *store;
-	struct skv_core *core;
+	struct skv_cluster *cluster; /* NULL: there is only the core */
+	struct skv_core *core;       /* of its first partition */
 	struct skv_core_options o;
 	struct skv_arena arena; /* of the newest call's answer */
 	struct skv_error err;
 	const char *tenant; /* of instances that are made, starts and finishes; NULL = "t" */
-	bool faulty; /* put the fault backend on top */
+	bool faulty; /* put the fault store on top */
 	const struct skv_fault *rule; /* set on it; its `at` counts on over reopenings */
 	uint64_t seen;                /* matching calls of stores that are closed by now */
 };
@@ -39,6 +44,8 @@ void env_quiet(void);
 void env_init(struct env *e);
 /* Sets e->rule on a store that was just opened. */
 void env_arm(struct env *e);
+/* The core, on e->o.store. */
+void env_create(struct env *e);
 /* Opens store and core and ticks until ready. */
 void env_open(struct env *e);
 /* Store and core go as in a kill -9. */
@@ -54,8 +61,26 @@ void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block);
 void env_make_pages(struct env *e, uint64_t pages);
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit);
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage);
+/* What skv_cluster_file_put does with one wish. */
+static inline int env_file_drain(struct skv_cluster *c, const char *storage, uint32_t file, bool on,
+				 bool move, struct skv_error *err)
+{
+	const struct skv_file_wish wish = { .file = file, .draining = on, .move = move };
+
+	return skv_cluster_file_put(c, storage, &wish, err);
+}
+static inline int env_file_forget(struct skv_cluster *c, const char *storage, uint32_t file,
+				  struct skv_error *err)
+{
+	const struct skv_file_wish wish = { .file = file, .forget = true };
+
+	return skv_cluster_file_put(c, storage, &wish, err);
+}
 int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs,
 		 uint32_t n);
+
+/* The core that has an instance. */
+struct skv_core *env_at(struct env *e, const char *tenant, const char *instance);
 
 /* Calls that wait. Results are valid until the next call. Statuses as the core's. */
 struct env_start {
@@ -71,6 +96,8 @@ struct env_start {
 	const struct skv_bytes *names;
 	const uint64_t *offsets;
 	uint32_t grace_ms;
+	const char *const *avoid;
+	uint32_t n_avoid;
 	bool fit, whole, independent, anonymous, want_existing, relaxed, selective;
 };
 int env_start(struct env *e, const struct env_start *s, struct skv_start_res *res);

@@ -15,9 +15,9 @@ void pair_begin(struct pair *p, uint64_t capacity, uint64_t unit, uint64_t block
 			 SKV_OK);
 	p->b.o.store = p->b.store;
 	p->b.o.owner_lease_ms = p->a.o.owner_lease_ms;
-	assert_int_equal(skv_core_create(&p->b.o, &p->b.core, &p->b.err), SKV_OK);
-	skv_core_tick(p->b.core);
-	skv_core_tick(p->b.core);
+	env_create(&p->b);
+	skv_cluster_tick(p->b.cluster);
+	skv_cluster_tick(p->b.cluster);
 }
 
 void pair_end(struct pair *p)
@@ -32,28 +32,30 @@ void pair_policy(struct pair *p, const char *policy)
 	const struct skv_group_spec g = { .name = "g", .storages = storages, .n_storages = 1,
 					  .policy = policy };
 
-	assert_int_equal(skv_core_group_put(p->a.core, &g, NULL, NULL, &p->a.err), SKV_OK);
+	assert_int_equal(
+		skv_cluster_group_put(p->a.cluster, &g, SKV_PUT_ANY, NULL, NULL, &p->a.err),
+		SKV_OK);
 }
 
 void pair_pass(struct pair *p, uint64_t ms)
 {
 	env_advance(&p->a, ms);
 	skv_fake_clock_advance(&p->b.clock, ms);
-	skv_core_tick(p->b.core);
+	skv_cluster_tick(p->b.cluster);
 }
 
 void pair_take_over(struct pair *p)
 {
 	env_crash(&p->a);
 	skv_fake_clock_advance(&p->b.clock, 5000);
-	assert_int_equal(skv_core_wait_ready(p->b.core, 10000), SKV_OK);
-	skv_core_tick(p->b.core);
+	assert_int_equal(skv_cluster_wait_ready(p->b.cluster, 10000), SKV_OK);
+	skv_cluster_tick(p->b.cluster);
 }
 
 struct skv_core_counters pair_counters(struct env *e)
 {
 	struct skv_core_counters c;
 
-	skv_core_counters_get(e->core, &c);
+	skv_cluster_counters_get(e->cluster, &c);
 	return c;
 }

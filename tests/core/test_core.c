@@ -560,9 +560,10 @@ static void instance_goes_with_its_blocks(void **state)
 	env_keys(k, 20, 1, 1);
 	env_put(e, k, 10);
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k + 10, .n = 10 }, &s), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e->core, "g", &e->err), SKV_E_IN_USE);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, "g", &e->err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err),
+			 SKV_E_NOT_FOUND);
 	env_stats(e, &st);
 	assert_int_equal(st.n_instances, 0);
 	assert_int_equal(st.blocks, 0);
@@ -574,8 +575,8 @@ static void instance_goes_with_its_blocks(void **state)
 	assert_int_equal(st.n_instances, 0);
 	assert_int_equal(st.blocks, 0);
 	env_advance(e, 30000);
-	assert_int_equal(skv_core_group_delete(e->core, "g", &e->err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, "g", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e->cluster, "s", &e->err), SKV_OK);
 	env_make(e, 4 * MB, 64 * KB, 4 * KB);
 	assert_int_equal(env_put(e, k, 10), 10);
 }
@@ -672,7 +673,7 @@ static void journal_is_bounded(void **state)
 		env_stats(e, &st);
 		assert_true(st.journal_bytes < 64 * KB);
 	}
-	skv_core_counters_get(e->core, &n);
+	skv_cluster_counters_get(e->cluster, &n);
 	assert_true(n.checkpoints > 2);
 	assert_int_equal(n.checkpoint_failures, 0);
 	reopen(e);

@@ -8,7 +8,8 @@
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)
-#define ROOM 63u   /* blocks of the store: a slot is its superblock's */
+#define ROOM 63u   /* blocks of the store: a slot is its superblock's, */
+#define FITS 62u   /* and the last one its trailer's */
 #define CHAINS 7u  /* the working set: nearly twice the room */
 #define LENGTH 16u
 #define ROUNDS 80u
@@ -27,7 +28,7 @@ static int make(const char *policy)
 	e.o.grace_ms = 0;
 	env_open(&e);
 	env_make(&e, (ROOM + 1) * BLOCK, UNIT, BLOCK);
-	return skv_core_group_put(e.core, &g, NULL, NULL, &e.err);
+	return skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err);
 }
 
 static int setup(void **state)
@@ -114,7 +115,7 @@ static void part_of_a_working_set_stays(void **state)
 	(void)state;
 	assert_true(hits > ROUNDS * CHAINS * LENGTH / 4);
 	assert_true(refused > 0);
-	skv_core_counters_get(e.core, &n);
+	skv_cluster_counters_get(e.cluster, &n);
 	assert_int_equal(n.start_not_admitted, refused);
 }
 
@@ -224,12 +225,83 @@ static int setup_lru(void **state)
 	return make("lru");
 }
 
+/* Writes `n` keys below `parent` (NULL = none). Returns how many were left out. */
+static uint32_t write_keys(struct skv_key *k, uint32_t n, struct skv_key *parent, bool selective)
+{
+	struct skv_start_res res;
+	struct skv_finish_res done;
+	char session[SKV_SESSION_ID_HEX + 1];
+	uint32_t left;
+
+	env_advance(&e, 10);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = k, .n = n, .parent = parent,
+		.selective = selective }, &res), SKV_OK);
+	check_head(&res);
+	left = not_admitted(&res);
+	assert_int_equal(res.n_write + left, n);
+	memcpy(session, res.session, sizeof session);
+	assert_int_equal(env_finish(&e, session, NULL, 0, &done), SKV_OK);
+	return left;
+}
+
+static uint32_t prefix(struct skv_key *k, uint32_t n)
+{
+	struct skv_lookup_res found;
+
+	assert_int_equal(env_lookup(&e, k, n, SKV_LOOKUP_PREFIX, 0, &found), SKV_OK);
+	return found.matched;
+}
+
+/* A chain that grows beyond the room evicts others, and not its own head: with `selective` its last
+ * blocks are left out, without its tail goes, which is of the least use. */
+static void a_chain_does_not_evict_its_head(void **state)
+{
+	static const char *const policies[] = { "lru", "reuse", "selective", "s3fifo" };
+	enum { HEAD = 40, OTHERS = FITS - HEAD, MORE = OTHERS + 7, ALL = HEAD + MORE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+		for (int selective = 0; selective < 2; selective++) {
+			struct skv_key k[ALL], other[OTHERS];
+
+			assert_int_equal(make(policies[i]), SKV_OK);
+			env_keys(k, ALL, 1, 1);
+			env_keys(other, OTHERS, 2, 1);
+			write_keys(k, HEAD, NULL, false);
+			write_keys(other, OTHERS, NULL, false);
+			assert_int_equal(prefix(k, ALL), HEAD);
+			assert_int_equal(write_keys(k + HEAD, MORE, &k[HEAD - 1], selective),
+					 selective ? 7 : 0);
+			assert_int_equal(prefix(other, OTHERS), 0);
+			if (selective)
+				assert_int_equal(prefix(k, ALL), FITS);
+			else if (strcmp(policies[i], "s3fifo") != 0)
+				assert_int_equal(prefix(k, ALL), HEAD - 7);
+			teardown(NULL);
+		}
+	}
+}
+
+/* A request that is larger than the store: its first blocks are stored. */
+static void the_first_blocks_of_a_request_are_stored(void **state)
+{
+	struct skv_key k[FITS + 20];
+
+	(void)state;
+	env_keys(k, FITS + 20, 1, 1);
+	assert_int_equal(write_keys(k, FITS + 20, NULL, true), 20);
+	assert_int_equal(prefix(k, FITS + 20), FITS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(part_of_a_working_set_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_who_asks, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_policies_that_admit, setup_lru, teardown),
+		cmocka_unit_test(a_chain_does_not_evict_its_head),
+		cmocka_unit_test_setup_teardown(the_first_blocks_of_a_request_are_stored, setup_lru,
+						teardown),
 		cmocka_unit_test_setup_teardown(free_slots_are_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(repeated, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_all_or_nothing, setup, teardown),

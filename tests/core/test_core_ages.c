@@ -44,7 +44,9 @@ static void begin(uint64_t ttl_ms)
 	env_open(&env);
 	env_make(&env, 4 * MB, 65536, 4096);
 	if (ttl_ms)
-		assert_int_equal(skv_core_group_put(env.core, &g, NULL, NULL, &env.err), SKV_OK);
+		assert_int_equal(
+			skv_cluster_group_put(env.cluster, &g, SKV_PUT_ANY, NULL, NULL, &env.err),
+			SKV_OK);
 }
 
 static void put(uint64_t n)
@@ -203,9 +205,9 @@ static void write_checkpoint(void)
 {
 	struct skv_core_counters before, c;
 
-	skv_core_counters_get(env.core, &before);
+	skv_cluster_counters_get(env.cluster, &before);
 	for (uint64_t i = 0;; i++) {
-		skv_core_counters_get(env.core, &c);
+		skv_cluster_counters_get(env.cluster, &c);
 		if (c.checkpoints > before.checkpoints)
 			return;
 		assert_true(i < 10000);

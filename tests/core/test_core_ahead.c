@@ -43,7 +43,7 @@ static uint64_t evicted(void)
 {
 	struct skv_core_counters c;
 
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	return c.evicted_blocks;
 }
 

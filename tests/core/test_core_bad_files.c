@@ -118,7 +118,7 @@ static int setup(void **state)
 	snprintf(root, sizeof root, "%s/s", top);
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(keys, ALL, 1, 0);
@@ -143,7 +143,7 @@ static const struct skv_file_view *view(uint32_t number)
 	uint32_t n;
 
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_files(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e.cluster, "s", &e.arena, &v, &n, &e.err), SKV_OK);
 	for (uint32_t i = 0; i < n; i++)
 		if (v[i].file == number)
 			return &v[i];
@@ -174,7 +174,7 @@ static void assert_serves(void)
 {
 	struct skv_stats st;
 
-	assert_int_equal(skv_core_ready(e.core, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_ready(e.cluster, &e.err), SKV_OK);
 	env_stats(&e, &st);
 	assert_true(st.storages[0].healthy);
 }
@@ -348,7 +348,7 @@ static void a_flapping_mount_gives_nothing_up(void **state)
 	for (int i = 0; i < 40; i++) {
 		shell("mv %s/s %s/gone && mkdir %s/s", top, top, top); /* an empty mount point */
 		env_advance(&e, 3000);
-		assert_int_equal(skv_core_ready(e.core, &e.err), SKV_E_UNAVAILABLE);
+		assert_int_equal(skv_cluster_ready(e.cluster, &e.err), SKV_E_UNAVAILABLE);
 		shell("rm -rf %s/s && mv %s/gone %s/s", top, top, top);
 		/* Half of it is there yet. */
 		shell("mv %s/s/slab-00000001.kvs %s/away", top, top);
@@ -419,7 +419,7 @@ static void eio_of_the_marker_is_the_storages(void **state)
 	memset(&sick, 0, sizeof sick);
 	sick.name = "";
 	look_around();
-	assert_int_equal(skv_core_ready(e.core, &e.err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_cluster_ready(e.cluster, &e.err), SKV_E_UNAVAILABLE);
 	for (uint32_t f = 0; f < FILES; f++) {
 		assert_string_equal(view(f)->state, "used");
 		assert_int_equal(found_in(f), 0);
@@ -429,17 +429,39 @@ static void eio_of_the_marker_is_the_storages(void **state)
 	assert_well(1);
 }
 
+/* Reads are another matter. */
+static void eio_of_writes_stops_them_alone(void **state)
+{
+	struct skv_core_counters n;
+
+	(void)state;
+	memset(&sick, 0, sizeof sick);
+	sick.name = ".slabkv-probe";
+	sick.opens = true;
+	env_advance(&e, 1000);
+	assert_int_equal(skv_cluster_ready(e.cluster, &e.err), SKV_E_UNAVAILABLE);
+	look_around();
+	for (uint32_t f = 0; f < FILES; f++)
+		assert_int_equal(found_in(f), SLOTS);
+	skv_cluster_counters_get(e.cluster, &n);
+	assert_int_equal(n.storage_failed, 1);
+	assert_int_equal(n.storage_unread, 0);
+	sick.name = NULL;
+	env_advance(&e, 1000);
+	assert_well(1);
+}
+
 static void forget_gives_up_at_once(void **state)
 {
 	(void)state;
-	assert_int_equal(skv_core_file_forget(e.core, "s", 1, &e.err), SKV_E_CONFLICT);
+	assert_int_equal(env_file_forget(e.cluster, "s", 1, &e.err), SKV_E_CONFLICT);
 	assert_string_equal(e.err.field, "forget");
-	assert_int_equal(skv_core_file_forget(e.core, "s", 9, &e.err), SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_file_forget(e.core, "t", 1, &e.err), SKV_E_NOT_FOUND);
+	assert_int_equal(env_file_forget(e.cluster, "s", 9, &e.err), SKV_E_NOT_FOUND);
+	assert_int_equal(env_file_forget(e.cluster, "t", 1, &e.err), SKV_E_NOT_FOUND);
 	shell("truncate -s 4096 %s/s/slab-00000001.kvs", top);
 	look_around();
-	assert_int_equal(skv_core_file_forget(e.core, "s", 1, &e.err), SKV_OK);
-	assert_int_equal(skv_core_file_forget(e.core, "s", 1, &e.err), SKV_OK);
+	assert_int_equal(env_file_forget(e.cluster, "s", 1, &e.err), SKV_OK);
+	assert_int_equal(env_file_forget(e.cluster, "s", 1, &e.err), SKV_OK);
 	assert_string_equal(view(1)->why, "lost");
 	/* Durable from then on. */
 	env_crash(&e);
@@ -466,6 +488,7 @@ int main(void)
 		SCENE(eio_of_one_file_costs_its_own_blocks),
 		SCENE(eio_before_the_start_costs_no_more),
 		SCENE(eio_of_the_marker_is_the_storages),
+		SCENE(eio_of_writes_stops_them_alone),
 		SCENE(forget_gives_up_at_once),
 	};
 

@@ -19,7 +19,7 @@ static int put_instance(struct env *e, const char *id, const char *group)
 					     .specs = &spec, .n_specs = 1,
 					     .extra = "", .named = true };
 
-	return skv_core_instance_put(e->core, &i, NULL, &e->err);
+	return skv_cluster_instance_put(e->cluster, &i, SKV_PUT_ANY, NULL, &e->err);
 }
 
 static void make(struct env *e, uint64_t files)
@@ -244,9 +244,9 @@ static void test_room_at_once(void **state)
 	env_keys(k, 64 * SLOTS, 1, 0);
 	assert_int_equal(env_put(&e, k, 64 * SLOTS), 64 * SLOTS);
 	assert_int_equal(clear(&e), 64 * SLOTS);
-	skv_core_counters_get(e.core, &before);
+	skv_cluster_counters_get(e.cluster, &before);
 	assert_int_equal(env_put(&e, k, 64 * SLOTS), 64 * SLOTS);
-	skv_core_counters_get(e.core, &n);
+	skv_cluster_counters_get(e.cluster, &n);
 	assert_int_equal(n.start_waits, before.start_waits);
 	assert_int_equal(env_instance(&e, "wide", "g", &spec, 1), SKV_OK);
 	assert_int_equal(clear(&e), 64 * SLOTS);
@@ -254,7 +254,7 @@ static void test_room_at_once(void **state)
 				   &(struct env_start){ .instance = "wide", .keys = k, .n = 4096 },
 				   &r), SKV_OK);
 	assert_int_equal(r.n_write, 4096);
-	skv_core_counters_get(e.core, &n);
+	skv_cluster_counters_get(e.cluster, &n);
 	assert_int_equal(n.evicted_blocks, 0);
 	env_check(&e);
 	env_destroy(&e);
@@ -277,11 +277,11 @@ static void test_start_behind_clear(void **state)
 	begin_start(e, &s, k, SLOTS);
 	assert_false(s.over);
 	for (int i = 0; i < 4; i++)
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	assert_int_equal(end_call(&c), SKV_OK);
 	assert_int_equal(s.res.start.n_write, SLOTS);
 	assert_int_equal(end_call(&s), SKV_OK);
-	skv_core_counters_get(e->core, &n);
+	skv_cluster_counters_get(e->cluster, &n);
 	assert_int_equal(n.evicted_blocks, 0);
 }
 
@@ -434,7 +434,7 @@ static void test_ends_around(void **state)
 		begin_finish(e, &f2, second);
 		begin_start(e, &s, d, 20);
 		env_advance(e, how == CLEAN ? 5000 : 20); /* both deadlines, too */
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 		assert_int_equal(f1.res.finish.committed, 20);
 		assert_int_equal(end_call(&f1), SKV_OK);
 		assert_int_equal(c.res.clear.deleted, 20);
@@ -444,7 +444,7 @@ static void test_ends_around(void **state)
 		memcpy(first, s.res.start.session, 33);
 		assert_int_equal(end_call(&s), SKV_OK);
 		begin_finish(e, &f1, first);
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 		reopen(e, how);
 		assert_int_equal(end_call(&f1), how == CLEAN ? SKV_E_SESSION_EXPIRED : SKV_OK);
 		assert_int_equal(found(e, a, 20) + found(e, b, 20), 0);
@@ -484,7 +484,7 @@ static void test_undo(void **state)
 		begin_clear(e, &c2);
 		assert_false(c1.over || c2.over || s.over);
 		for (int t = 0; t < 3; t++)
-			skv_core_tick(e->core);
+			skv_cluster_tick(e->cluster);
 		assert_int_equal(end_call(&c1), statuses[i % 2]);
 		assert_int_equal(end_call(&c2), statuses[i % 2]);
 		assert_int_equal(end_call(&s), statuses[i % 2]);
@@ -523,7 +523,7 @@ static void test_undo_after_finish(void **state)
 	assert_int_equal(env_put(e, k, SLOTS), SLOTS);
 	skv_fault_store_set(e->store, &rule);
 	begin_clear(e, &c);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	assert_int_equal(end_call(&c), SKV_E_STORE_IO);
 	env_advance(e, 1100);
 	assert_int_equal(env_put(e, b, SLOTS), SLOTS); /* evicts them all */
@@ -543,8 +543,8 @@ static void test_two_at_once(void **state)
 	assert_false(c1.over || c2.over);
 	begin_start(e, &s, k, 50);
 	begin_clear(e, &c3);
-	skv_core_tick(e->core);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
+	skv_cluster_tick(e->cluster);
 	assert_true(c1.res.clear.deleted == 50 && c2.res.clear.deleted == 0 &&
 		    c3.res.clear.deleted == 0);
 	assert_int_equal(end_call(&c1), SKV_OK);
@@ -590,11 +590,12 @@ static void test_deletions(void **state)
 			assert_int_equal(n, 100);
 		}
 		env_check(e);
-		assert_int_equal(skv_core_instance_delete(e->core, "t", "j", &e->err), SKV_OK);
+		assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "j", NULL, &e->err),
+				 SKV_OK);
 		reopen(e, how);
-		assert_int_equal(skv_core_group_delete(e->core, "g2", &e->err), SKV_OK);
+		assert_int_equal(skv_cluster_group_delete(e->cluster, "g2", &e->err), SKV_OK);
 		env_check(e);
-		assert_int_equal(skv_core_storage_delete(e->core, "s2", &e->err), SKV_OK);
+		assert_int_equal(skv_cluster_storage_delete(e->cluster, "s2", &e->err), SKV_OK);
 		env_check(e);
 		env_stats(e, &st);
 		assert_int_equal(st.n_storages, 1);
@@ -626,13 +627,13 @@ static void test_quota(void **state)
 		begin_clear(e, &c);
 		begin_start(e, &s, k, 100);
 		for (int t = 0; t < 4; t++)
-			skv_core_tick(e->core);
+			skv_cluster_tick(e->cluster);
 		memcpy(session, s.res.start.session, 33);
 		assert_int_equal(end_call(&c), SKV_OK);
 		assert_int_equal(end_call(&s), SKV_OK);
 		assert_int_equal(env_abort(e, session, true), SKV_OK);
 	}
-	skv_core_counters_get(e->core, &n);
+	skv_cluster_counters_get(e->cluster, &n);
 	assert_int_equal(n.evicted_blocks, 0);
 }
 
@@ -854,7 +855,9 @@ static void model_clear(struct model *m)
 	for (uint32_t i = 0; i < KEYS; i++)
 		most += m->there[i];
 	if (below(m, 4) == 0) { /* the instance itself goes, and comes back */
-		assert_int_equal(skv_core_instance_delete(m->e.core, "t", "i", &m->e.err), SKV_OK);
+		assert_int_equal(
+			skv_cluster_instance_delete(m->e.cluster, "t", "i", NULL, &m->e.err),
+			SKV_OK);
 		assert_int_equal(put_instance(&m->e, "i", "g"), SKV_OK);
 	} else {
 		n = clear(&m->e);

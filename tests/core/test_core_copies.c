@@ -30,6 +30,7 @@ struct scene {
 	struct copy {
 		char path[96];
 		struct skv_store *store;
+		struct skv_cluster *cluster;
 		struct skv_core *core;
 		struct skv_core_options o;
 		_Atomic bool hopeless;
@@ -105,23 +106,24 @@ static void open_copy(struct scene *s, struct copy *c, bool adopt)
 	c->o.hopeless = on_hopeless;
 	c->o.hopeless_ctx = c;
 	c->hopeless = false;
-	assert_int_equal(skv_core_create(&c->o, &c->core, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_create(&c->o, &c->cluster, &s->err), SKV_OK);
+	c->core = skv_cluster_core(c->cluster, 0);
 }
 
 /* Ticks until it is ready, or has given up. */
 static bool begin(struct scene *s, struct copy *c, bool adopt)
 {
 	open_copy(s, c, adopt);
-	for (int i = 0; i < 20 && !c->hopeless && skv_core_state_get(c->core) != SKV_CORE_READY;
-	     i++)
-		skv_core_tick(c->core);
-	return skv_core_state_get(c->core) == SKV_CORE_READY;
+	for (int i = 0;
+	     i < 20 && !c->hopeless && skv_cluster_state_get(c->cluster) != SKV_CORE_READY; i++)
+		skv_cluster_tick(c->cluster);
+	return skv_cluster_state_get(c->cluster) == SKV_CORE_READY;
 }
 
 /* As in a kill -9; its ownership is over when it returns. */
 static void kill_copy(struct scene *s, struct copy *c)
 {
-	skv_core_destroy(c->core);
+	skv_cluster_destroy(c->cluster);
 	skv_store_close(c->store);
 	skv_fake_clock_advance(&s->clock, s->lease_ms);
 	c->core = NULL;
@@ -130,7 +132,7 @@ static void kill_copy(struct scene *s, struct copy *c)
 
 static void stop_copy(struct scene *s, struct copy *c)
 {
-	skv_core_shutdown(c->core);
+	skv_cluster_shutdown(c->cluster);
 	kill_copy(s, c);
 }
 
@@ -184,9 +186,12 @@ static void make_objects(struct scene *s, struct copy *c)
 				       .n_specs = 1, .extra = "" };
 
 	snprintf(root, sizeof root, "%s/slabs", s->top);
-	assert_int_equal(skv_core_storage_put(c->core, &st, NULL, &s->err), SKV_OK);
-	assert_int_equal(skv_core_group_put(c->core, &g, NULL, NULL, &s->err), SKV_OK);
-	assert_int_equal(skv_core_instance_put(c->core, &i, NULL, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(c->cluster, &st, SKV_PUT_ANY, NULL, &s->err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_group_put(c->cluster, &g, SKV_PUT_ANY, NULL, NULL, &s->err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_instance_put(c->cluster, &i, SKV_PUT_ANY, NULL, &s->err),
+			 SKV_OK);
 }
 
 struct wait {
@@ -205,7 +210,7 @@ static void on_done(void *ctx, int status)
 static int settle(struct scene *s, struct copy *c, struct wait *w, int rc)
 {
 	for (int i = 0; rc == SKV_PENDING && i < 400 && !w->done; i++) {
-		skv_core_tick(c->core);
+		skv_cluster_tick(c->cluster);
 		skv_fake_clock_advance(&s->clock, i < 4 ? 0 : 50);
 	}
 	assert_true(rc != SKV_PENDING || w->done);
@@ -256,7 +261,7 @@ static uint32_t found(struct scene *s, struct copy *c, uint64_t key)
 static void advance(struct scene *s, struct copy *c, uint64_t ms)
 {
 	skv_fake_clock_advance(&s->clock, ms);
-	skv_core_tick(c->core);
+	skv_cluster_tick(c->cluster);
 }
 
 /* Names of owner files, space before each. */
@@ -281,7 +286,7 @@ static const char *names(struct scene *s)
 static int storage_serves(struct scene *s, struct copy *c)
 {
 	(void)s;
-	return skv_core_ready(c->core, &s->err);
+	return skv_cluster_ready(c->cluster, &s->err);
 }
 
 /* a has blocks 1 (with a checksum) and 2 (without), is stopped, and copied to b. */
@@ -299,10 +304,10 @@ static void assert_turned_away(struct scene *s, struct copy *c)
 {
 	struct skv_core_counters counters;
 
-	skv_core_counters_get(c->core, &counters);
+	skv_cluster_counters_get(c->cluster, &counters);
 	assert_true(counters.store_refusals > 0);
 	assert_true(c->hopeless);
-	assert_int_not_equal(skv_core_state_get(c->core), SKV_CORE_READY);
+	assert_int_not_equal(skv_cluster_state_get(c->cluster), SKV_CORE_READY);
 	assert_int_not_equal(put(s, c, 100, 1, NULL), SKV_OK);
 	assert_int_equal(found(s, c, 1), 0);
 }
@@ -356,8 +361,8 @@ static void of_two_at_once_one_at_most_grants(void **state)
 		open_copy(s, &s->a, false);
 		open_copy(s, &s->b, false);
 		for (int i = 0; i < 20; i++) {
-			skv_core_tick(order >> (i % 4) & 1 ? s->a.core : s->b.core);
-			skv_core_tick(order >> (i % 4) & 1 ? s->b.core : s->a.core);
+			skv_cluster_tick(order >> (i % 4) & 1 ? s->a.cluster : s->b.cluster);
+			skv_cluster_tick(order >> (i % 4) & 1 ? s->b.cluster : s->a.cluster);
 		}
 		a = put(s, &s->a, 10 + (uint64_t)order, 1, NULL) == SKV_OK;
 		b = put(s, &s->b, 10 + (uint64_t)order, 1, NULL) == SKV_OK;
@@ -391,7 +396,7 @@ static const char *problem(struct scene *s, struct copy *c, struct skv_arena *a)
 	struct skv_storage_view *v = NULL;
 	uint32_t n = 0;
 
-	assert_int_equal(skv_core_storages(c->core, NULL, a, &v, &n, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_every_storage(c->cluster, "", a, &v, &n, &s->err), SKV_OK);
 	assert_int_equal(n, 1);
 	return v[0].problem;
 }
@@ -427,7 +432,7 @@ static void a_look_that_is_overdue_ends_granting(void **state)
 	skv_fake_clock_advance(&s->clock, 4999); /* it stood still, and goes on */
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
 	skv_fake_clock_advance(&s->clock, 1);
-	assert_int_equal(skv_core_may_answer(s->a.core), SKV_OK); /* the ownership runs, */
+	assert_int_equal(skv_cluster_may_answer(s->a.cluster), SKV_OK); /* the ownership runs, */
 	assert_int_equal(storage_serves(s, &s->a), SKV_E_UNAVAILABLE);
 	advance(s, &s->a, 1);
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK); /* it has looked */
@@ -448,7 +453,7 @@ static void adopted_it_counts_as_rolled_back(void **state)
 	assert_false(begin(s, &s->b, false));
 	kill_copy(s, &s->b);
 	assert_true(begin(s, &s->b, true));
-	skv_core_counters_get(s->b.core, &counters);
+	skv_cluster_counters_get(s->b.cluster, &counters);
 	assert_int_equal(counters.adoptions, 1);
 	assert_int_equal(found(s, &s->b, 1), 1);
 	assert_int_equal(found(s, &s->b, 2), 0);
@@ -462,7 +467,7 @@ static void adopted_it_counts_as_rolled_back(void **state)
 	assert_int_equal(found(s, &s->b, 2), 0);
 	assert_int_equal(found(s, &s->b, 4), 1);
 	assert_int_equal(put(s, &s->b, 5, 5, NULL), SKV_E_NO_SPACE);
-	assert_int_equal(skv_core_check(s->b.core, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_check(s->b.cluster, &s->err), SKV_OK);
 	for (int i = 0; i < 62; i++)
 		advance(s, &s->b, 1000);
 	assert_int_equal(put(s, &s->b, 5, 5, NULL), SKV_OK);
@@ -726,14 +731,14 @@ static void fsck_tells_of_the_other_copy(void **state)
 	begin_scene(s);
 	assert_true(begin(s, &s->a, false));
 	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &s->b.store, &s->err), SKV_OK);
-	assert_int_equal(skv_core_fsck(s->b.store, true, NULL, say, &told, &r, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_fsck(s->b.store, true, NULL, say, &told, &r, &s->err), SKV_OK);
 	assert_int_equal(told, 1);
 	skv_store_close(s->b.store);
 	stop_copy(s, &s->a);
 	so.path = s->a.path;
 	told = 0;
 	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &s->a.store, &s->err), SKV_OK);
-	assert_int_equal(skv_core_fsck(s->a.store, true, NULL, say, &told, &r, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_fsck(s->a.store, true, NULL, say, &told, &r, &s->err), SKV_OK);
 	assert_int_equal(told, 0);
 	assert_int_equal(r.problems, 0);
 	skv_store_close(s->a.store);
@@ -746,10 +751,11 @@ static void a_deleted_storage_takes_its_name_with_it(void **state)
 
 	assert_true(begin(s, &s->a, false));
 	make_objects(s, &s->a);
-	assert_int_equal(skv_core_instance_delete(s->a.core, "t", "i", &s->err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(s->a.core, "g", &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(s->a.cluster, "t", "i", NULL, &s->err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(s->a.cluster, "g", &s->err), SKV_OK);
 	assert_int_not_equal(strlen(names(s)), 0);
-	assert_int_equal(skv_core_storage_delete(s->a.core, "s", &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(s->a.cluster, "s", &s->err), SKV_OK);
 	assert_int_equal(strlen(names(s)), 0);
 }
 
@@ -795,7 +801,7 @@ static void put_back_within_an_epoch_it_is_refused(void **state)
 	assert_int_equal(found(s, &s->a, 2), 0);
 	assert_int_equal(put(s, &s->a, 3, 79, &next), SKV_OK); /* in a new file */
 	assert_string_not_equal(next.path, lost.path);
-	assert_int_equal(skv_core_check(s->a.core, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_check(s->a.cluster, &s->err), SKV_OK);
 	is_noted(s, &s->a);
 	kill_copy(s, &s->a);
 	assert_true(begin(s, &s->a, false)); /* once is enough */
@@ -822,8 +828,8 @@ static void who_was_refused_is_looked_at_again(void **state)
 		struct skv_core_counters n;
 
 		advance(s, &s->a, s->lease_ms / 10);
-		assert_int_not_equal(skv_core_state_get(s->a.core), SKV_CORE_READY);
-		skv_core_counters_get(s->a.core, &n);
+		assert_int_not_equal(skv_cluster_state_get(s->a.cluster), SKV_CORE_READY);
+		skv_cluster_counters_get(s->a.cluster, &n);
 		claims = n.takeovers;
 	}
 	assert_true(claims > 3);
@@ -849,14 +855,14 @@ static void a_proof_that_comes_late_ends_the_ownership(void **state)
 	while (!gate.inside)
 		poll(NULL, 0, 2);
 	skv_fake_clock_advance(&s->clock, 5000);
-	while (skv_core_state_get(s->a.core) != SKV_CORE_READY)
+	while (skv_cluster_state_get(s->a.cluster) != SKV_CORE_READY)
 		poll(NULL, 0, 2);
 	assert_int_equal(storage_serves(s, &s->a), SKV_E_UNAVAILABLE);
 	gate.go = true;
 	for (int i = 0; i < 20000 && !s->a.hopeless; i++)
 		poll(NULL, 0, 2);
 	assert_true(s->a.hopeless);
-	assert_int_not_equal(skv_core_state_get(s->a.core), SKV_CORE_READY);
+	assert_int_not_equal(skv_cluster_state_get(s->a.cluster), SKV_CORE_READY);
 }
 
 /* Nothing was written since but by an orderly stop. */
@@ -957,7 +963,7 @@ static void a_batch_of_another_history_is_corruption(void **state)
 	skv_store_close(store);
 	assert_false(begin(s, &s->a, true));
 	assert_turned_away(s, &s->a);
-	skv_core_counters_get(s->a.core, &counters);
+	skv_cluster_counters_get(s->a.cluster, &counters);
 	assert_true(counters.corrupt_loads > 0);
 }
 

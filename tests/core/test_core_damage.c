@@ -34,7 +34,8 @@ static void open_replicated(void)
 	assert_int_equal(env_storage(&e, "m", 8 * UNIT, UNIT), SKV_OK);
 	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	env_put_summed(&e, "i", KEYS, true);
 	env_put_summed(&e, COPIES, KEYS, true);
 }
@@ -93,7 +94,7 @@ static struct skv_core_counters counters(void)
 {
 	struct skv_core_counters c;
 
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	return c;
 }
 
@@ -369,8 +370,9 @@ static void appends_fail(void **state)
 						.tenant = "t", .instance = "i", .keys = &k,
 						.n_keys = 1, .n_damaged = 1, .damaged = &d,
 						.may_delete = true }, &res);
-				for (int t = 0; t < 99 &&
-						skv_core_state_get(e.core) != SKV_CORE_READY; t++)
+				for (int t = 0;
+				     t < 99 && skv_cluster_state_get(e.cluster) != SKV_CORE_READY;
+				     t++)
 					env_advance(&e, 700);
 			}
 			assert_int_equal(find("i", i, 0, NULL), 0);

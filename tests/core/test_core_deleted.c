@@ -83,7 +83,7 @@ static void make_storage(const char *name)
 				      .file_size = UNIT, .enabled = true };
 	struct skv_spec spec = { "kv", BLOCK };
 
-	if (skv_core_storage_put(e.core, &s, NULL, &e.err) != SKV_OK)
+	if (skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err) != SKV_OK)
 		fail_msg("%s", e.err.message);
 	assert_int_equal(env_group(&e, "g", 0, name), SKV_OK);
 	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
@@ -91,9 +91,9 @@ static void make_storage(const char *name)
 
 static void delete_storage(const char *name)
 {
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e.core, name, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "g", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, name, &e.err), SKV_OK);
 }
 
 static void drain(unsigned files)
@@ -102,7 +102,7 @@ static void drain(unsigned files)
 
 	for (unsigned f = 0; f < 32; f++)
 		if (files >> f & 1)
-			assert_int_equal(skv_core_file_drain(e.core, "s", f, true, false, &e.err),
+			assert_int_equal(env_file_drain(e.cluster, "s", f, true, false, &e.err),
 					 SKV_OK);
 	for (int i = 0; i < 2000 && on_disk() != left; i++)
 		env_advance(&e, 50);

@@ -25,7 +25,7 @@ static void manager(struct env *e, const struct env *a)
 			       skv_now_ms(&a->clock.clock) - skv_now_ms(&e->clock.clock));
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 }
 
 struct lead {
@@ -37,7 +37,7 @@ static struct lead lead(struct env *e)
 {
 	struct lead l;
 
-	skv_core_leader(e->core, l.self, l.leader, &l.left);
+	skv_cluster_leader(e->cluster, l.self, l.leader, &l.left);
 	return l;
 }
 
@@ -64,44 +64,44 @@ static void demotion_hands_over(void **state)
 
 	manager(&b, &a);
 	assert_string_equal(lead(&b).leader, ""); /* it has not looked yet */
-	skv_core_tick(b.core);
+	skv_cluster_tick(b.cluster);
 	lb = lead(&b);
 	assert_string_not_equal(lb.self, la.self);
 	assert_string_equal(lb.leader, la.self);
-	assert_int_equal(skv_core_demote(b.core, 5000, &b.err), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_cluster_demote(b.cluster, 5000, &b.err), SKV_E_NOT_OWNER);
 
-	assert_int_equal(skv_core_demote(a.core, 5000, &a.err), SKV_OK);
-	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
-	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_cluster_demote(a.cluster, 5000, &a.err), SKV_OK);
+	assert_int_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STANDBY);
+	assert_int_equal(skv_cluster_may_answer(a.cluster), SKV_E_NOT_OWNER);
 	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 1 }, &s),
 			 SKV_E_NOT_OWNER);
-	skv_core_tick(a.core);
+	skv_cluster_tick(a.cluster);
 	assert_string_equal(lead(&a).leader, "");
 	/* it stays out, though nobody leads */
-	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
-	assert_int_equal(skv_core_demote(a.core, 5000, &a.err), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STANDBY);
+	assert_int_equal(skv_cluster_demote(a.cluster, 5000, &a.err), SKV_E_NOT_OWNER);
 
 	/* the lease is free: nothing to wait for */
-	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
-	skv_core_tick(b.core);
+	assert_int_equal(skv_cluster_wait_ready(b.cluster, 10000), SKV_OK);
+	skv_cluster_tick(b.cluster);
 	assert_int_equal(env_match(&b, k, 4), 2);
 	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK); /* its sessions go on */
 	assert_int_equal(env_match(&b, k, 4), 4);
-	skv_core_tick(a.core);
+	skv_cluster_tick(a.cluster);
 	assert_string_equal(lead(&a).leader, lb.self);
 
 	/* And back: not before its time is over. */
-	assert_int_equal(skv_core_demote(b.core, 60000, &b.err), SKV_OK);
-	skv_core_tick(a.core);
-	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
+	assert_int_equal(skv_cluster_demote(b.cluster, 60000, &b.err), SKV_OK);
+	skv_cluster_tick(a.cluster);
+	assert_int_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STANDBY);
 	env_advance(&a, 4999);
-	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
+	assert_int_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STANDBY);
 	skv_fake_clock_advance(&a.clock, 1);
-	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
-	skv_core_tick(a.core);
+	assert_int_equal(skv_cluster_wait_ready(a.cluster, 10000), SKV_OK);
+	skv_cluster_tick(a.cluster);
 	assert_int_equal(env_match(&a, k, 4), 4);
 	env_check(&a);
-	skv_core_tick(b.core);
+	skv_cluster_tick(b.cluster);
 	env_destroy(&b);
 	env_destroy(&a);
 }
@@ -153,20 +153,20 @@ static void what_waits_is_told(void **state)
 	env_put(&a, k, 1500);
 	assert_int_equal(skv_core_trim(a.core, &trim, &trimmed, &one.arena, &one.err, &one.done),
 			 SKV_PENDING);
-	skv_core_tick(a.core); /* the first portion is durable, the second has not begun */
+	skv_cluster_tick(a.cluster); /* the first portion is durable, the second has not begun */
 	assert_int_equal(one.answers, 0);
 	assert_int_equal(skv_core_start(a.core, &start, &started, &two.arena, &two.err, &two.done),
 			 SKV_PENDING);
-	assert_int_equal(skv_core_demote(a.core, 3000, &a.err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(a.cluster, 3000, &a.err), SKV_OK);
 	assert_int_equal(one.answers, 1);
 	assert_int_equal(one.status, SKV_E_NOT_OWNER);
 	assert_int_equal(two.answers, 1);
 	assert_int_equal(two.status, SKV_E_NOT_OWNER);
 	env_advance(&a, 2999);
-	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
+	assert_int_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STANDBY);
 	env_advance(&a, 1);
-	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
-	skv_core_tick(a.core);
+	assert_int_equal(skv_cluster_wait_ready(a.cluster, 10000), SKV_OK);
+	skv_cluster_tick(a.cluster);
 	assert_int_equal(env_match(&a, &more, 1), 0);
 	assert_int_equal(env_trim(&a, 0, UINT64_MAX, &n), SKV_OK);
 	assert_true(n > 0 && n < 1500); /* the rest */
@@ -187,7 +187,7 @@ static void threaded(struct env *e, const struct env *a)
 		e->store_options = a->store_options;
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 }
 
 /* Polls: the standby looks each 200 ms. */
@@ -205,7 +205,7 @@ static void two_managers_change_places(void **state)
 
 	(void)state;
 	threaded(&a, NULL);
-	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(a.cluster, 10000), SKV_OK);
 	threaded(&b, &a);
 	memcpy(name_a, lead(&a).self, sizeof name_a);
 	memcpy(name_b, lead(&b).self, sizeof name_b);
@@ -213,15 +213,15 @@ static void two_managers_change_places(void **state)
 	for (int turn = 0; turn < 2; turn++) {
 		struct env *from = turn ? &b : &a, *to = turn ? &a : &b;
 
-		assert_int_equal(skv_core_demote(from->core, 1000, &from->err), SKV_OK);
-		assert_int_equal(skv_core_may_answer(from->core), SKV_E_NOT_OWNER);
+		assert_int_equal(skv_cluster_demote(from->cluster, 1000, &from->err), SKV_OK);
+		assert_int_equal(skv_cluster_may_answer(from->cluster), SKV_E_NOT_OWNER);
 		/* a fraction of the lease */
-		assert_int_equal(skv_core_wait_ready(to->core, 5000), SKV_OK);
+		assert_int_equal(skv_cluster_wait_ready(to->cluster, 5000), SKV_OK);
 		sees(from, turn ? name_a : name_b);
-		assert_int_equal(skv_core_state_get(from->core), SKV_CORE_STANDBY);
+		assert_int_equal(skv_cluster_state_get(from->cluster), SKV_CORE_STANDBY);
 	}
-	skv_core_shutdown(b.core);
-	skv_core_shutdown(a.core);
+	skv_cluster_shutdown(b.cluster);
+	skv_cluster_shutdown(a.cluster);
 	env_destroy(&b);
 	env_destroy(&a);
 }

@@ -20,7 +20,7 @@ static int put_storage(struct env *e, uint64_t files, bool draining)
 				      .capacity = files * UNIT, .unit = UNIT,
 				      .file_size = UNIT, .enabled = true, .draining = draining };
 
-	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
 /* Four files of 15 slots each, all in use: key {1, i} is the i-th. */
@@ -49,7 +49,8 @@ static struct files files_of(struct env *e)
 	struct files f = { 0 };
 
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_files(e->core, "s", &e->arena, &f.v, &f.n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e->cluster, "s", &e->arena, &f.v, &f.n, &e->err),
+			 SKV_OK);
 	return f;
 }
 
@@ -65,7 +66,7 @@ static const struct skv_file_view *file_view(struct env *e, uint32_t number)
 
 static int drain(struct env *e, uint32_t file, bool on)
 {
-	return skv_core_file_drain(e->core, "s", file, on, false, &e->err);
+	return env_file_drain(e->cluster, "s", file, on, false, &e->err);
 }
 
 /* Until the file is not there any more. */
@@ -123,7 +124,7 @@ static void test_a_drained_file_goes(void **state)
 	assert_int_equal(drain(&e, 1, true), SKV_E_NOT_FOUND);
 	assert_string_equal(e.err.field, "file");
 	assert_int_equal(drain(&e, 99, false), SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_file_drain(e.core, "none", 0, true, false, &e.err),
+	assert_int_equal(env_file_drain(e.cluster, "none", 0, true, false, &e.err),
 			 SKV_E_NOT_FOUND);
 	/* A restart knows the same. */
 	env_crash(&e);
@@ -299,7 +300,7 @@ static int put_rest(struct env *e, uint64_t rest)
 				      .capacity = 2 * UNIT + rest, .unit = 4096,
 				      .file_size = UNIT, .enabled = true };
 
-	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
 /* What is left of a capacity is no longer than header and trailer of a slab file: that is no
@@ -368,13 +369,13 @@ static void test_a_storage_with_holes_is_deleted(void **state)
 	env_advance(&e, 20);
 	assert_int_equal(env_delete(&e, keys, SLOTS, &n), SKV_OK);
 	env_advance(&e, 20);
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "g", &e.err), SKV_OK);
 	env_shutdown(&e); /* nothing in its checkpoint names the file */
 	env_open(&e);
 	assert_int_equal(skv_store_list(e.store, "file/", count_file, &documents, &e.err), SKV_OK);
 	assert_int_equal(documents, 1);
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &e.err), SKV_OK);
 	documents = 0;
 	assert_int_equal(skv_store_list(e.store, "file/", count_file, &documents, &e.err), SKV_OK);
 	assert_int_equal(documents, 0);
@@ -507,7 +508,7 @@ static void test_a_storage_that_is_retired(void **state)
 	(void)state;
 	setup(&e);
 	env_keys(keys, SLOTS, 2, 0);
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &e.err), SKV_E_IN_USE);
 	assert_int_equal(put_storage(&e, FILES, true), SKV_OK);
 	env_advance(&e, 20);
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS }, &s),
@@ -524,10 +525,10 @@ static void test_a_storage_that_is_retired(void **state)
 	assert_int_equal(files_of(&e).n, 0);
 	env_check(&e);
 	/* A group that may name a storage that is not there lets it go. */
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE);
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &e.err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "g", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &e.err), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	env_check(&e);
@@ -549,11 +550,13 @@ static void test_pages_are_not_drained(void **state)
 	assert_int_equal(f.n, 0);
 	assert_int_equal(drain(&e, 0, true), SKV_E_NOT_FOUND);
 	s.draining = true;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "draining");
 	s.draining = false;
 	s.capacity = 50;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_CONFLICT);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_E_CONFLICT);
 	assert_string_equal(e.err.field, "capacity");
 	env_destroy(&e);
 }
@@ -562,9 +565,9 @@ static void test_pages_are_not_drained(void **state)
 
 static void partial_state(struct env *e)
 {
-	for (int i = 0; i < 20 && skv_core_may_answer(e->core) != SKV_OK; i++)
+	for (int i = 0; i < 20 && skv_cluster_may_answer(e->cluster) != SKV_OK; i++)
 		env_advance(e, 700);
-	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
+	assert_int_equal(skv_cluster_may_answer(e->cluster), SKV_OK);
 }
 
 /* True: the fault was met. */

@@ -35,6 +35,7 @@ static int setup(void **state)
 	e->o.partitions = N;
 	e->o.family = family;
 	e->store_options.clock = &e->clock.clock;
+	skv_thread_waits = true;
 	*state = e;
 	return 0;
 }
@@ -43,32 +44,33 @@ static int teardown(void **state)
 {
 	struct env *e = *state;
 
+	skv_thread_waits = false;
 	env_destroy(e);
 	test_free(e);
 	return 0;
 }
 
-static int make_storage(struct skv_core *c, const char *name, struct skv_error *err)
+static int make_storage(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	const struct skv_storage_spec s = { .name = name, .type = "external", .root = "",
 					    .capacity = 100, .enabled = true };
 
-	return skv_core_storage_create(c, &s, err);
+	return skv_cluster_storage_put(c, &s, SKV_PUT_NEW, NULL, err);
 }
 
 /* Storage, group and instance of this name. */
 static void make(struct env *e, const char *name)
 {
-	assert_int_equal(make_storage(e->core, name, &e->err), SKV_OK);
+	assert_int_equal(make_storage(e->cluster, name, &e->err), SKV_OK);
 	assert_int_equal(env_group(e, name, 0, name), SKV_OK);
 	assert_int_equal(env_instance(e, name, name, &page, 1), SKV_OK);
 }
 
 static void drop(struct env *e, const char *name)
 {
-	assert_int_equal(skv_core_instance_delete(e->core, "t", name, &e->err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e->core, name, &e->err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e->core, name, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", name, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, name, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e->cluster, name, &e->err), SKV_OK);
 }
 
 static uint32_t place_of(struct env *e, const char *name)
@@ -76,56 +78,62 @@ static uint32_t place_of(struct env *e, const char *name)
 	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", name, 0 };
 	struct skv_door door;
 
-	return skv_find(e->core, &t, &door) == SKV_HERE ? door.partition : UINT32_MAX;
+	return skv_find(e->cluster, &t, &door) == SKV_HERE ? door.partition : UINT32_MAX;
 }
 
 static void ticks(struct env *e, int n, uint64_t ms)
 {
 	for (int i = 0; i < n; i++) {
 		skv_fake_clock_advance(&e->clock, ms);
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	}
 }
 
-/* Of a call on all of a family: where they are, or the status. */
-static int where(struct env *e, struct skv_core *c, const char *name, struct skv_family *f)
+/* Where a family is, for a call at this manager, whose owners so far have refused it. */
+static struct skv_door look(struct skv_cluster *c, const char *name, uint32_t refused)
 {
-	skv_error_clear(&e->err);
-	return skv_core_family(c, name, f, &e->err);
-}
-
-/* How many there are, or the status. */
-static int count(struct env *e, struct skv_core *c, const struct skv_family *f)
-{
-	struct skv_instance_view *v;
-	uint32_t n = 0;
-	int rc = skv_core_family_instances(c, f, "t", &e->arena, &v, &n, &e->err);
-
-	return rc == SKV_OK ? (int)n : rc;
-}
-
-/* Where the family x is, but for `refused`. */
-static struct skv_door find(struct env *e, uint32_t refused)
-{
-	const struct skv_target t = { SKV_TARGET_FAMILY, NULL, "x", refused };
+	const struct skv_target t = { SKV_TARGET_FAMILY, NULL, name, refused };
 	struct skv_door door;
 
-	skv_find(e->core, &t, &door);
+	skv_find(c, &t, &door);
 	return door;
 }
 
-static void is_of(struct env *e, int rc, uint32_t number)
+static void is_in(struct skv_cluster *c, const char *name, enum skv_where where, uint32_t number)
 {
-	assert_int_equal(rc, SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.status, SKV_E_NOT_OWNER);
-	assert_int_equal(find(e, 0).where, SKV_THERE);
-	assert_int_equal(find(e, 0).partition, number);
+	const struct skv_door door = look(c, name, 0);
+
+	assert_int_equal(door.where, where);
+	assert_int_equal(door.partition, number);
+}
+
+static void is_nowhere(struct skv_cluster *c, const char *name)
+{
+	assert_int_equal(look(c, name, 0).where, SKV_NOWHERE);
+}
+
+/* How many instances there are where it is. */
+static uint32_t count(struct env *e, const char *name)
+{
+	const struct skv_door door = look(e->cluster, name, 0);
+	struct skv_instance_view *v;
+	struct skv_cluster *part;
+	uint32_t n = 0;
+
+	assert_int_equal(door.where, SKV_HERE);
+	part = skv_cluster_part(e->cluster, door.partition);
+	assert_int_equal(skv_cluster_every_instance(part, "t", &e->arena, &v, &n, &e->err), SKV_OK);
+	return n;
+}
+
+static uint64_t turn(struct env *e, const char *name)
+{
+	return skv_cluster_partition_turn(e->cluster, look(e->cluster, name, 0).partition);
 }
 
 static void those_of_a_family_lie_together(void **state)
 {
 	struct env *e = *state;
-	struct skv_family f;
 	uint32_t x, y;
 
 	e->store_options.clock = NULL; /* who has crashed owns nothing for long */
@@ -150,9 +158,10 @@ static void those_of_a_family_lie_together(void **state)
 			snprintf(name, sizeof name, "y-%d", i);
 			assert_int_equal(place_of(e, name), y);
 		}
-		assert_int_equal(where(e, e->core, "x", &f), SKV_OK);
-		assert_int_equal(f.partition, SKV_MAX_PARTITIONS); /* all are here */
-		assert_int_equal(count(e, e->core, &f), 8 * round + 8);
+		is_in(e->cluster, "x", SKV_HERE, x);
+		is_in(e->cluster, "y", SKV_HERE, y);
+		is_nowhere(e->cluster, "z");
+		assert_int_equal(count(e, "x"), 4 * round + 4);
 		if (round == 0)
 			env_crash(e);
 		else
@@ -163,7 +172,7 @@ static void those_of_a_family_lie_together(void **state)
 }
 
 struct maker {
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 	const char *name;
 	int rc;
 };
@@ -173,7 +182,7 @@ static void *make_one(void *arg)
 	struct maker *m = arg;
 	struct skv_error err;
 
-	m->rc = make_storage(m->core, m->name, &err);
+	m->rc = make_storage(m->cluster, m->name, &err);
 	return NULL;
 }
 
@@ -190,7 +199,7 @@ static void made_at_once(void **state)
 	e->store_options.clock = NULL;
 	env_open(e);
 	for (int i = 0; i < 6; i++) {
-		m[i] = (struct maker){ e->core, names[i], -1 };
+		m[i] = (struct maker){ e->cluster, names[i], -1 };
 		assert_int_equal(pthread_create(&thread[i], NULL, make_one, &m[i]), 0);
 	}
 	for (int i = 0; i < 6; i++) {
@@ -241,27 +250,31 @@ static void a_family_ends_with_its_last(void **state)
 static void what_is_listed_is_known_to_be_new(void **state)
 {
 	struct env *e = *state;
-	struct skv_family f, now;
+	uint64_t was;
 
 	env_open(e);
 	make(e, "x-0");
-	assert_int_equal(where(e, e->core, "x", &f), SKV_OK);
-	assert_int_equal(where(e, e->core, "x", &now), SKV_OK);
-	assert_int_equal(now.turn, f.turn);
+	was = turn(e, "x");
+	assert_true(was == turn(e, "x"));
 	make(e, "x-1");
-	assert_int_equal(where(e, e->core, "x", &now), SKV_OK);
-	assert_true(now.turn != f.turn);
-	f = now;
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "x-1", &e->err), SKV_OK);
-	assert_int_equal(where(e, e->core, "x", &now), SKV_OK);
-	assert_true(now.turn != f.turn);
+	assert_true(was != turn(e, "x"));
+	was = turn(e, "x");
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "x-1", NULL, &e->err),
+			 SKV_OK);
+	assert_true(was != turn(e, "x"));
+	assert_int_equal(count(e, "x"), 1);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "x-0", NULL, &e->err),
+			 SKV_OK);
+	is_nowhere(e->cluster, "x");
+	assert_int_equal(env_instance(e, "x-0", "x-0", &page, 1), SKV_OK);
+	assert_int_equal(count(e, "x"), 1);
 	env_shutdown(e);
 	env_open(e);
-	assert_int_equal(where(e, e->core, "x", &f), SKV_OK);
-	assert_int_equal(skv_core_demote(e->core, 100, &e->err), SKV_OK);
+	was = turn(e, "x");
+	assert_int_equal(skv_cluster_demote(e->cluster, 100, &e->err), SKV_OK);
 	ticks(e, 50, 100);
-	assert_int_equal(where(e, e->core, "x", &now), SKV_OK);
-	assert_true(now.turn != f.turn);
+	assert_true(was != turn(e, "x"));
+	assert_int_equal(count(e, "x"), 1);
 }
 
 /* ---- several managers ------------------------------------------------------------------------ */
@@ -272,7 +285,7 @@ static void open_one(struct env *e)
 	e->o.assigned = true;
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 }
 
 static void open_second(const struct env *e, struct env *b)
@@ -292,17 +305,17 @@ static void close_second(struct env *b)
 /* Each of them owns these then. */
 static void share(struct env *a, struct env *b, uint32_t of_a, uint32_t of_b)
 {
-	skv_core_may_own(a->core, of_a);
-	skv_core_may_own(b->core, of_b);
+	skv_cluster_may_own(a->cluster, of_a);
+	skv_cluster_may_own(b->cluster, of_b);
 	for (int i = 0; i < 60; i++) {
 		skv_fake_clock_advance(&a->clock, 20);
-		skv_core_tick(a->core);
-		skv_core_tick(b->core);
+		skv_cluster_tick(a->cluster);
+		skv_cluster_tick(b->cluster);
 	}
 	for (uint32_t i = 0; i < N; i++) {
-		assert_int_equal(skv_core_partition_state(a->core, i) == SKV_CORE_READY,
+		assert_int_equal(skv_cluster_partition_state(a->cluster, i) == SKV_CORE_READY,
 				 of_a >> i & 1);
-		assert_int_equal(skv_core_partition_state(b->core, i) == SKV_CORE_READY,
+		assert_int_equal(skv_cluster_partition_state(b->cluster, i) == SKV_CORE_READY,
 				 of_b >> i & 1);
 	}
 }
@@ -317,124 +330,155 @@ static uint32_t make_two(struct env *e)
 	return place_of(e, "x-0");
 }
 
-/* Partition 0's owner says it; the partition's owner is told, and remembers it while the same one
- * leads. */
-static void the_lead_says_where_all_are(void **state)
+static bool has_document(struct env *e, const char *key)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(e->store, key, &b, NULL, &e->err);
+
+	skv_buf_destroy(&b);
+	skv_error_clear(&e->err);
+	return rc == SKV_OK;
+}
+
+/* Any manager finds it, whoever else is there: the store says where it is. */
+static void everybody_knows_where_all_are(void **state)
 {
 	struct env *a = *state, b;
-	struct skv_family f;
-	uint64_t name[2];
+	uint32_t p;
+
+	env_open(a);
+	p = make_two(a);
+	ticks(a, 5, 10);
+	assert_true(has_document(a, "place/family/x"));
+	open_second(a, &b);
+	share(a, &b, 7u & ~(1u << p), 1u << p);
+	is_in(a->cluster, "x", SKV_THERE, p);
+	is_nowhere(a->cluster, "none");
+	is_in(b.cluster, "x", SKV_HERE, p); /* it was told nothing */
+	assert_int_equal(count(&b, "x"), 2);
+	is_nowhere(b.cluster, "none");
+	share(a, &b, 1u << p, 7u & ~(1u << p));
+	is_in(b.cluster, "x", SKV_THERE, p);
+	is_in(a->cluster, "x", SKV_HERE, p);
+	close_second(&b);
+	ticks(a, 50, 100);
+}
+
+/* Partition 0's owner is gone, and nobody has followed: who has the family answers, others know
+ * that. */
+static void partition_0_may_be_away(void **state)
+{
+	struct env *a = *state, b, c;
 	uint32_t p;
 
 	env_open(a);
 	p = make_two(a);
 	ticks(a, 5, 10);
 	open_second(a, &b);
+	open_second(a, &c);
 	share(a, &b, 7u & ~(1u << p), 1u << p);
-	is_of(a, where(a, a->core, "x", &f), p);
-	assert_true(find(a, 0).sure);
-	assert_int_equal(where(a, a->core, "none", &f), SKV_E_NOT_FOUND);
-	/* it has them, but not the word of whoever knows */
-	is_of(&b, where(&b, b.core, "x", &f), 0);
-	assert_false(find(&b, 0).sure);
-	memcpy(name, find(&b, 0).name, sizeof name);
-	assert_true(name[0] || name[1]);
-	skv_core_learn(b.core, name, p);
-	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
-	assert_int_equal(f.partition, p);
-	assert_int_equal(count(&b, b.core, &f), 2);
-	/* another one leads: it may have made some elsewhere */
-	share(a, &b, 0, 7);
-	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
-	share(a, &b, 7u & ~(1u << p), 1u << p);
-	is_of(a, where(a, a->core, "x", &f), p);
-	is_of(&b, where(&b, b.core, "x", &f), 0);
-	skv_core_learn(b.core, name, p);
-	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
-	env_shutdown(a);
-	open_one(a);
-	share(a, &b, 7u & ~(1u << p), 1u << p);
-	is_of(&b, where(&b, b.core, "x", &f), 0);
-	/* a call that was sent with it says it, too */
-	assert_int_equal(where(&b, skv_core_alone(b.core, p), "x", &f), SKV_OK);
-	assert_int_equal(f.partition, p);
-	assert_int_equal(count(&b, skv_core_alone(b.core, p), &f), 2);
-	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
-	assert_int_equal(f.partition, p);
+	env_crash(a);
+	skv_cluster_may_own(b.cluster, 1u << p);
+	skv_cluster_may_own(c.cluster, 0);
+	skv_cluster_tick(b.cluster);
+	skv_cluster_tick(c.cluster);
+	assert_int_equal(skv_cluster_partition_state(b.cluster, 0), SKV_CORE_STANDBY);
+	is_in(b.cluster, "x", SKV_HERE, p);
+	assert_int_equal(count(&b, "x"), 2);
+	is_in(c.cluster, "x", SKV_THERE, p);
+	is_nowhere(b.cluster, "none");
+	close_second(&c);
 	close_second(&b);
-	ticks(a, 50, 100);
+	env_open(a);
 }
 
-/* What is remembered ends with the last of them: the family may be elsewhere by then. */
-static void an_empty_list_is_asked_about(void **state)
+/* A thread that may not wait leaves it to one that may ask the store; what that has learned, all
+ * know. */
+static void only_threads_that_may_wait_ask(void **state)
 {
 	struct env *a = *state, b;
-	struct skv_family f;
 	uint32_t p;
 
 	env_open(a);
 	p = make_two(a);
 	ticks(a, 5, 10);
 	open_second(a, &b);
-	share(a, &b, 7u & ~(1u << p), 1u << p);
-	assert_int_equal(where(&b, skv_core_alone(b.core, p), "x", &f), SKV_OK);
-	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
-	assert_int_equal(count(&b, b.core, &f), 2);
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(skv_core_instance_delete(b.core, "t", i ? "x-0" : "x-1", &b.err),
-				 SKV_OK);
-	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
-	assert_int_equal(count(&b, b.core, &f), SKV_E_NOT_OWNER);
-	assert_int_equal(find(&b, 0).where, SKV_HERE);
-	assert_int_equal(find(&b, 1u << p).partition, 0);
-	assert_true(find(&b, 1u << p).name[0]);
-	assert_int_equal(where(&b, skv_core_alone(b.core, p), "x", &f), SKV_OK);
-	assert_int_equal(count(&b, skv_core_alone(b.core, p), &f), 0);
-	close_second(&b);
-	ticks(a, 50, 100);
-}
-
-/* Made before there were families: never a part of them. Where one has all there is nothing to ask;
- * and when those elsewhere are gone, the rest is all. */
-static void those_that_lie_apart_are_not_told_in_part(void **state)
-{
-	struct env *a = *state, b;
-	struct skv_family f;
-	uint32_t p;
-
-	a->o.family = NULL;
-	env_open(a);
-	make(a, "x-0");
-	make(a, "x-1");
-	assert_true(place_of(a, "x-0") != place_of(a, "x-1"));
-	env_shutdown(a);
-	a->o.family = family;
-	env_open(a);
-	ticks(a, 5, 10);
-	make(a, "x-2");
-	assert_int_equal(where(a, a->core, "x", &f), SKV_OK);
-	assert_int_equal(count(a, a->core, &f), 3);
-	open_second(a, &b);
-	share(a, &b, 1, 6);
-	assert_int_equal(where(a, a->core, "x", &f), SKV_E_UNSUPPORTED);
-	is_of(&b, where(&b, b.core, "x", &f), 0);
 	share(a, &b, 7, 0);
-	p = place_of(a, "x-2");
-	for (int i = 0; i < 2; i++)
-		if (place_of(a, i ? "x-1" : "x-0") != p)
-			drop(a, i ? "x-1" : "x-0");
-	ticks(a, 500, 2000);
-	for (int i = 0; i < 20; i++)
-		skv_core_tick(b.core);
-	share(a, &b, p ? 7u & ~(1u << p) : 1, p ? 1u << p : 6);
-	if (p) {
-		is_of(a, where(a, a->core, "x", &f), p);
-	} else {
-		assert_int_equal(where(a, a->core, "x", &f), SKV_OK);
-		assert_int_equal(f.partition, p);
-	}
+	skv_thread_waits = false;
+	assert_true(look(b.cluster, "x", 0).unknown);
+	assert_int_equal(look(b.cluster, "x", 0).where, SKV_SOON);
+	skv_thread_waits = true;
+	is_in(b.cluster, "x", SKV_THERE, p);
+	skv_thread_waits = false;
+	assert_false(look(b.cluster, "x", 0).unknown);
+	assert_true(look(b.cluster, "x", 1u << p).unknown); /* its owner did not have it */
+	skv_thread_waits = true;
 	close_second(&b);
 	ticks(a, 50, 100);
+}
+
+/* What is remembered ends with the last of them: the family may begin anew elsewhere. */
+static void what_is_remembered_is_compared(void **state)
+{
+	struct env *a = *state, b;
+	uint32_t p;
+
+	env_open(a);
+	p = make_two(a);
+	ticks(a, 5, 10);
+	open_second(a, &b);
+	share(a, &b, 7u & ~(1u << p), 1u << p);
+	is_in(b.cluster, "x", SKV_HERE, p);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(skv_cluster_instance_delete(b.cluster, "t", i ? "x-0" : "x-1",
+							     NULL, &b.err),
+				 SKV_OK);
+	is_nowhere(b.cluster, "x");
+	share(a, &b, 7, 0);
+	is_in(b.cluster, "x", SKV_THERE, p); /* its place is remembered */
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "x-1" : "x-0";
+
+		assert_int_equal(skv_cluster_group_delete(a->cluster, name, &a->err), SKV_OK);
+		assert_int_equal(skv_cluster_storage_delete(a->cluster, name, &a->err), SKV_OK);
+	}
+	ticks(a, 900, 2000);
+	assert_false(has_document(a, "place/family/x"));
+	make(a, "b");
+	make(a, "c");
+	make(a, "x-7");
+	assert_true(place_of(a, "x-7") != p);
+	for (int i = 0; i < 20; i++)
+		skv_cluster_tick(b.cluster);
+	is_in(b.cluster, "x", SKV_THERE, p);
+	assert_int_equal(look(b.cluster, "x", 1u << p).partition, place_of(a, "x-7"));
+	is_in(b.cluster, "x", SKV_THERE, place_of(a, "x-7"));
+	close_second(&b);
+	ticks(a, 50, 100);
+}
+
+/* One by hand that would lie apart is refused, so a part is never taken for all. */
+static void none_lies_apart(void **state)
+{
+	struct env *e = *state;
+	uint32_t p;
+
+	env_open(e);
+	make(e, "x-0");
+	make(e, "g");
+	p = place_of(e, "x-0");
+	assert_true(place_of(e, "g") != p);
+	assert_int_equal(env_instance(e, "x-1", "g", &page, 1), SKV_E_CONFLICT);
+	assert_string_equal(e->err.field, "group");
+	assert_int_equal(place_of(e, "x-1"), UINT32_MAX);
+	assert_int_equal(env_instance(e, "x-1", "x-0", &page, 1), SKV_OK);
+	assert_int_equal(env_instance(e, "y-1", "g", &page, 1), SKV_OK); /* the first of its own */
+	assert_int_equal(place_of(e, "y-1"), place_of(e, "g"));
+	assert_int_equal(count(e, "x"), 2);
+	assert_int_equal(make_storage(e->cluster, "y-2", &e->err), SKV_OK);
+	assert_int_equal(env_group(e, "y-2", 0, "y-2"), SKV_OK);
+	assert_int_equal(env_instance(e, "y-2", "y-2", &page, 1), SKV_OK);
+	assert_int_equal(place_of(e, "y-2"), place_of(e, "g"));
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -446,9 +490,11 @@ int main(void)
 		CASE(made_at_once),
 		CASE(a_family_ends_with_its_last),
 		CASE(what_is_listed_is_known_to_be_new),
-		CASE(the_lead_says_where_all_are),
-		CASE(an_empty_list_is_asked_about),
-		CASE(those_that_lie_apart_are_not_told_in_part),
+		CASE(everybody_knows_where_all_are),
+		CASE(partition_0_may_be_away),
+		CASE(only_threads_that_may_wait_ask),
+		CASE(what_is_remembered_is_compared),
+		CASE(none_lies_apart),
 	};
 
 	return cmocka_run_group_tests_name("families", cases, NULL, NULL);

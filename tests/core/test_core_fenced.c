@@ -57,17 +57,17 @@ static struct written {
 	const char *function, *what, *scene;
 	bool seen[VARIANTS];
 } written[] = {
-	{ "put_group", "put group/", "a group is made", { 0 } },
+	{ "one_group_put", "put group/", "a group is made", { 0 } },
 	{ "one_group_delete", "del group/", "a group is deleted", { 0 } },
 	{ "put_instance_doc", "put instance/", "an instance is changed", { 0 } },
-	{ "registry_next_id", "put next-id", "a storage is made", { 0 } },
+	{ "take_ids", "put next-id", "a storage is made", { 0 } },
 	{ "registry_move_to_dropped", "put dropped/", "an instance is deleted", { 0 } },
 	{ "registry_move_to_dropped", "del instance/", "an instance is deleted", { 0 } },
 	{ "registry_forget_dropped", "del dropped/", "a checkpoint ends a deletion", { 0 } },
 	{ "put_storage_doc", "put storage/", "a storage is changed", { 0 } },
 	{ "forget_storage", "del storage/", "a storage is deleted", { 0 } },
 	{ "forget_storage", "del file/", "a storage with files is deleted", { 0 } },
-	{ "grant_wish", "put file/", "a file shall drain", { 0 } },
+	{ "one_file_put", "put file/", "a file shall drain", { 0 } },
 	{ "give_up", "put file/", "a file is given up", { 0 } },
 	{ "make_file", "put file/", "a file is made", { 0 } },
 	{ "make_file", "del file/", "a file cannot be made", { 0 } },
@@ -201,7 +201,7 @@ static uint32_t found(struct env *e, const char *instance)
 
 	env_keys(k, BLOCKS, 7, 1);
 	skv_arena_init(&a);
-	n = skv_core_match(e->core, &req, &res, &a, &e->err) == SKV_OK ? res.matched[0] : 0;
+	n = skv_cluster_match(e->cluster, &req, &res, &a, &e->err) == SKV_OK ? res.matched[0] : 0;
 	skv_arena_destroy(&a);
 	return n;
 }
@@ -228,7 +228,7 @@ static int storage(struct env *e, const char *name, uint64_t capacity)
 				      .capacity = capacity, .unit = 64 * KB,
 				      .file_size = 64 * KB, .enabled = true };
 
-	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
 static int instance(struct env *e, const char *id, const char *group, uint32_t weight)
@@ -238,7 +238,7 @@ static int instance(struct env *e, const char *id, const char *group, uint32_t w
 				       .n_specs = 1, .extra = "",
 				       .weight = weight };
 
-	return skv_core_instance_put(e->core, &i, NULL, &e->err);
+	return skv_cluster_instance_put(e->cluster, &i, SKV_PUT_ANY, NULL, &e->err);
 }
 
 static void make_everything(struct env *e)
@@ -250,8 +250,9 @@ static void make_everything(struct env *e)
 	assert_int_equal(instance(e, "i", "g", 1), SKV_OK);
 	assert_int_equal(instance(e, "x", "g", 1), SKV_OK);
 	assert_int_equal(put_blocks(e, "x"), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e->core, "account/a", 0, "old", NULL, &e->err), SKV_OK);
-	skv_core_tick(e->core);
+	assert_int_equal(skv_cluster_doc_put(e->cluster, "account/a", 0, "old", NULL, &e->err),
+			 SKV_OK);
+	skv_cluster_tick(e->cluster);
 }
 
 /* What the next manager does about all that a scene may be about. Some of it may not be
@@ -259,21 +260,21 @@ static void make_everything(struct env *e)
 static void make_anew(struct env *e)
 {
 	storage(e, "n", 512 * KB);
-	skv_core_storage_delete(e->core, "t", &e->err);
+	skv_cluster_storage_delete(e->cluster, "t", &e->err);
 	storage(e, "t", 2048 * KB);
 	env_group(e, "gn", 512 * KB, "s");
-	skv_core_group_delete(e->core, "h", &e->err);
+	skv_cluster_group_delete(e->cluster, "h", &e->err);
 	env_group(e, "h", 2048 * KB, "s");
-	skv_core_instance_delete(e->core, "t", "x", &e->err);
+	skv_cluster_instance_delete(e->cluster, "t", "x", NULL, &e->err);
 	instance(e, "x", "g", 5);
 	instance(e, "xh", "h", 1);
 	instance(e, "xn", "g", 1);
 	for (uint32_t f = 0; f < 4; f++)
-		skv_core_file_drain(e->core, "s", f, false, false, &e->err);
+		env_file_drain(e->cluster, "s", f, false, false, &e->err);
 	for (unsigned k = 0; k < 4; k++)
 		put_blocks(e, instances[k]);
-	skv_core_doc_delete(e->core, "account/a", &e->err);
-	skv_core_doc_put(e->core, "account/a", 0, "new", NULL, &e->err);
+	skv_cluster_doc_delete(e->cluster, "account/a", &e->err);
+	skv_cluster_doc_put(e->cluster, "account/a", 0, "new", NULL, &e->err);
 	/* the last one's files, also where the first was short of them */
 	for (unsigned k = 0; k < 4; k++)
 		put_blocks(e, instances[k]);
@@ -293,9 +294,9 @@ static void open_b(void)
 						  skv_now_ms(&b->clock.clock) + HOUR_MS);
 	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
 	b->o.store = b->store;
-	assert_int_equal(skv_core_create(&b->o, &b->core, &b->err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(b->core, 10000), SKV_OK);
-	skv_core_tick(b->core);
+	env_create(b);
+	assert_int_equal(skv_cluster_wait_ready(b->cluster, 10000), SKV_OK);
+	skv_cluster_tick(b->cluster);
 }
 
 /* In the middle of a round of the committer, or of the owner thread's step, the manager
@@ -322,7 +323,7 @@ static void reload(void)
 	skv_fault_store_set(st.a.store, &unknown);
 	env_start(&side, &(struct env_start){ .keys = &k, .n = 1 }, &s);
 	skv_fault_store_set(st.a.store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
-	assert_int_equal(skv_core_wait_ready(st.a.core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(st.a.cluster, 10000), SKV_OK);
 	skv_arena_destroy(&side.arena);
 }
 
@@ -357,11 +358,12 @@ static void in_the_middle(void *ctx, const char *call)
 	remember(&st.b);
 	assert_int_equal(st.committed[0] + st.committed[2], 2 * BLOCKS); /* of "i" and "xh" */
 	if (st.variant == BACK)
-		assert_int_equal(skv_core_demote(st.b.core, 2 * HOUR_MS, &st.b.err), SKV_OK);
+		assert_int_equal(skv_cluster_demote(st.b.cluster, 2 * HOUR_MS, &st.b.err), SKV_OK);
 	for (int i = 0; st.variant != DEPOSED && i < 3; i++)
-		skv_core_tick(a->core);
+		skv_cluster_tick(a->cluster);
 	if (st.variant != DEPOSED)
-		assert_int_equal(skv_core_state_get(a->core) == SKV_CORE_READY, st.variant == BACK);
+		assert_int_equal(skv_cluster_state_get(a->cluster) == SKV_CORE_READY,
+				 st.variant == BACK);
 	read_registry(a, &st.truth); /* an owner goes on with what is due */
 }
 
@@ -422,10 +424,10 @@ static bool play(const struct scene *scene, enum variant variant, const char *on
 	if (st.hits && (variant <= NOTICED || !scene->background))
 		registry_is_as_it_was();
 	skv_fault_store_set(st.a.store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
-	if (st.hits && variant == RELOADED && skv_core_state_get(st.a.core) == SKV_CORE_READY)
+	if (st.hits && variant == RELOADED && skv_cluster_state_get(st.a.cluster) == SKV_CORE_READY)
 		remember(&st.a); /* nobody else came: it has gone on */
 	for (int i = 0; st.hits && variant <= NOTICED && i < 3; i++) {
-		skv_core_tick(st.a.core); /* it has nothing to say any more */
+		skv_cluster_tick(st.a.cluster); /* it has nothing to say any more */
 		registry_is_as_it_was();
 	}
 	if (st.hits)
@@ -438,34 +440,40 @@ static bool play(const struct scene *scene, enum variant variant, const char *on
 
 /* ---- scenes ---------------------------------------------------------------------------------- */
 
-static void storage_made(struct env *a) { storage(a, "n", 1024 * KB); }
+/* Its number is the first of a portion. */
+static void storage_made(struct env *a)
+{
+	a->core->ids.end = a->core->ids.next;
+	storage(a, "n", 1024 * KB);
+}
+
 static void storage_changed(struct env *a) { storage(a, "t", 3072 * KB); }
-static void storage_deleted(struct env *a) { skv_core_storage_delete(a->core, "t", &a->err); }
+static void storage_deleted(struct env *a) { skv_cluster_storage_delete(a->cluster, "t", &a->err); }
 static void group_made(struct env *a) { env_group(a, "gn", 1024 * KB, "s"); }
 static void group_changed(struct env *a) { env_group(a, "h", 1024 * KB, "s"); }
-static void group_deleted(struct env *a) { skv_core_group_delete(a->core, "h", &a->err); }
+static void group_deleted(struct env *a) { skv_cluster_group_delete(a->cluster, "h", &a->err); }
 static void instance_made(struct env *a) { instance(a, "xn", "g", 3); }
 static void instance_changed(struct env *a) { instance(a, "x", "g", 3); }
 
 static void instance_deleted(struct env *a)
 {
-	skv_core_instance_delete(a->core, "t", "x", &a->err);
+	skv_cluster_instance_delete(a->cluster, "t", "x", NULL, &a->err);
 }
 
 static void document_put(struct env *a)
 {
-	skv_core_doc_put(a->core, "account/a", SKV_DOC_ANY, "mine", NULL, &a->err);
+	skv_cluster_doc_put(a->cluster, "account/a", SKV_DOC_ANY, "mine", NULL, &a->err);
 }
 
-static void document_deleted(struct env *a) { skv_core_doc_delete(a->core, "account/a", &a->err); }
-static void drain_asked(struct env *a)
+static void document_deleted(struct env *a)
 {
-	skv_core_file_drain(a->core, "s", 0, true, false, &a->err);
+	skv_cluster_doc_delete(a->cluster, "account/a", &a->err);
 }
+static void drain_asked(struct env *a) { env_file_drain(a->cluster, "s", 0, true, false, &a->err); }
 
 static void drain_ended(struct env *a)
 {
-	skv_core_file_drain(a->core, "s", 0, false, false, &a->err);
+	env_file_drain(a->cluster, "s", 0, false, false, &a->err);
 }
 
 
@@ -483,8 +491,8 @@ static void files_go(struct env *a)
 static void two_files_drain(struct env *a)
 {
 	assert_int_equal(put_blocks(a, "i"), SKV_OK);
-	assert_int_equal(skv_core_file_drain(a->core, "s", 0, true, false, &a->err), SKV_OK);
-	assert_int_equal(skv_core_file_drain(a->core, "s", 1, true, false, &a->err), SKV_OK);
+	assert_int_equal(env_file_drain(a->cluster, "s", 0, true, false, &a->err), SKV_OK);
+	assert_int_equal(env_file_drain(a->cluster, "s", 1, true, false, &a->err), SKV_OK);
 }
 
 static void fail_once(struct env *a, enum skv_fault_kind kind, const char *call)
@@ -498,14 +506,16 @@ static void fail_once(struct env *a, enum skv_fault_kind kind, const char *call)
 static void half_deleted(struct env *a)
 {
 	fail_once(a, SKV_FAULT_ERROR, "put");
-	assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_E_STORE_IO);
+	assert_int_equal(skv_cluster_instance_delete(a->cluster, "t", "x", NULL, &a->err),
+			 SKV_E_STORE_IO);
 }
 
 /* The document is in both places. */
 static void more_than_half_deleted(struct env *a)
 {
 	fail_once(a, SKV_FAULT_ERROR, "del");
-	assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_E_STORE_IO);
+	assert_int_equal(skv_cluster_instance_delete(a->cluster, "t", "x", NULL, &a->err),
+			 SKV_E_STORE_IO);
 }
 
 /* And the partition is to be loaded again, which ends the deletion. */
@@ -519,20 +529,20 @@ static void half_deleted_and_astray(struct env *a)
 static void load(struct env *a)
 {
 	for (int i = 0; i < 4; i++)
-		skv_core_tick(a->core);
+		skv_cluster_tick(a->cluster);
 }
 
 /* How long instances are unused is stored. */
 static void an_hour_passes(struct env *a)
 {
 	env_advance(a, HOUR_MS);
-	skv_core_tick(a->core);
+	skv_cluster_tick(a->cluster);
 }
 
 /* The journal names it until the next checkpoint. */
 static void deleted(struct env *a)
 {
-	assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(a->cluster, "t", "x", NULL, &a->err), SKV_OK);
 }
 
 /* Empty slab files of a storage that nobody uses. */
@@ -541,8 +551,8 @@ static void files_of_t(struct env *a)
 	assert_int_equal(env_group(a, "gt", 0, "t"), SKV_OK);
 	assert_int_equal(instance(a, "it", "gt", 1), SKV_OK);
 	assert_int_equal(put_blocks(a, "it"), SKV_OK);
-	assert_int_equal(skv_core_instance_delete(a->core, "t", "it", &a->err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(a->core, "gt", &a->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(a->cluster, "t", "it", NULL, &a->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(a->cluster, "gt", &a->err), SKV_OK);
 }
 
 /* The file system is full: the number that was claimed is given back. */

@@ -148,15 +148,14 @@ static int put_storage(const char *name, uint64_t chunk, struct skv_storage_spec
 		s = *change;
 	}
 	snprintf(root, sizeof root, "%s/%s", top, name);
-	return skv_core_storage_put(e.core, &s, NULL, &e.err);
+	return skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err);
 }
 
 static const struct skv_storage_view *view(const char *name)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
 
-	assert_int_equal(skv_core_storages(e.core, name, &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage(e.cluster, name, &e.arena, &v, &e.err), SKV_OK);
 	return &v[0];
 }
 
@@ -167,7 +166,7 @@ static int put_instance(const char *id, uint64_t size, bool numbered)
 					     .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
-	return skv_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_cluster_instance_put(e.cluster, &i, SKV_PUT_ANY, NULL, &e.err);
 }
 
 static void put_group(const char *const *names, uint32_t n)
@@ -175,7 +174,8 @@ static void put_group(const char *const *names, uint32_t n)
 	const struct skv_group_spec g = { .name = "g", .storages = names, .n_storages = n,
 					  .extra = "" };
 
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 }
 
 /* Not at once: nobody would renew the ownership. */
@@ -225,8 +225,8 @@ static void refusals(void **state)
 					      .capacity = UNIT, .unit = UNIT,
 					      .enabled = true };
 
-		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_UNAVAILABLE, "root",
-		     "is the file system mounted?");
+		says(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+		     SKV_E_UNAVAILABLE, "root", "is the file system mounted?");
 	}
 	assert_int_equal(put_storage("one", MIB, NULL), SKV_OK);
 	{
@@ -241,8 +241,8 @@ static void refusals(void **state)
 		env_init(&e);
 		env_open(&e);
 		snprintf(path, sizeof path, "%s/one", top);
-		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_FOREIGN, "root",
-		     "belongs to storage");
+		says(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+		     SKV_E_FOREIGN, "root", "belongs to storage");
 	}
 }
 
@@ -311,7 +311,6 @@ static void registration_tells_the_cost(void **state)
 	const struct skv_instance_view *i;
 	struct skv_instance_view *v;
 	char text[4096];
-	uint32_t n;
 
 	(void)state;
 	assert_int_equal(put_storage("c64k", 64 * KIB, NULL), SKV_OK);
@@ -320,7 +319,8 @@ static void registration_tells_the_cost(void **state)
 			 SKV_OK);
 	put_group(names, 3);
 	assert_int_equal(put_instance("i", 100 * KIB, true), SKV_OK);
-	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance(e.cluster, "t", "i", &e.arena, &v, &e.err),
+			 SKV_OK);
 	i = &v[0];
 	assert_int_equal(i->n_placements, 2);
 	assert_string_equal(i->placements[0].storage, "c64k");
@@ -329,7 +329,8 @@ static void registration_tells_the_cost(void **state)
 	assert_int_equal(i->placements[0].copied_bytes, 60 * KIB);
 	assert_int_equal(i->placements[1].copied_bytes, MIB - 4 * KIB);
 	assert_int_equal(put_instance("j", 64 * KIB, false), SKV_OK);
-	assert_int_equal(skv_core_instances(e.core, "t", "j", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance(e.cluster, "t", "j", &e.arena, &v, &e.err),
+			 SKV_OK);
 	assert_string_equal(v[0].placements[0].fit, "whole");
 	assert_int_equal(v[0].placements[0].slot_bytes, 64 * KIB);
 	assert_string_equal(v[0].placements[1].fit, "segments");

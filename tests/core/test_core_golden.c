@@ -52,7 +52,7 @@ static void assert_record(const struct skv_buf *b, const uint8_t *bytes, size_t 
  * else. The caller destroys it. */
 static struct partition *part_of(const uint8_t *bytes, size_t n, const char *boot_id)
 {
-	struct replay r = { .p = partition_make(e.core), .now = skv_now_ms(e.core->clock) };
+	struct replay r = { .p = loading_make(e.core), .now = skv_now_ms(e.core->clock) };
 	struct skv_buf b = { 0 };
 
 	assert_non_null(r.p);
@@ -170,7 +170,7 @@ static void the_horizon_of_an_ownership(void **state)
 
 static void a_horizon_is_read(void **state)
 {
-	struct replay r = { .p = partition_make(e.core), .now = skv_now_ms(e.core->clock) };
+	struct replay r = { .p = loading_make(e.core), .now = skv_now_ms(e.core->clock) };
 	uint8_t bytes[sizeof horizon + 8];
 	const uint64_t sum = skv_checksum(horizon + 4, sizeof horizon - 4);
 
@@ -350,7 +350,7 @@ static void removals_of_all_versions_are_read(void **state)
 	assert_int_equal(env_put(&e, &(struct skv_key){ 7, 3 }, 1), 1); /* the slab file is there */
 	for (unsigned i = 0; i < sizeof form / sizeof form[0]; i++) {
 		struct skv_buf b = { 0 };
-		struct replay r = { .p = partition_make(e.core),
+		struct replay r = { .p = loading_make(e.core),
 				    .now = skv_now_ms(e.core->clock) };
 
 		assert_int_equal(registry_load(r.p, &e.err), SKV_OK);

@@ -42,7 +42,7 @@ static struct skv_group_spec group(void)
 
 static int put_group(const struct skv_group_spec *g)
 {
-	return skv_core_group_put(e.core, g, NULL, NULL, &e.err);
+	return skv_cluster_group_put(e.cluster, g, SKV_PUT_ANY, NULL, NULL, &e.err);
 }
 
 static int put_instance(const char *id, const char *in, uint64_t size, bool numbered)
@@ -52,16 +52,15 @@ static int put_instance(const char *id, const char *in, uint64_t size, bool numb
 					     .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
-	return skv_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_cluster_instance_put(e.cluster, &i, SKV_PUT_ANY, NULL, &e.err);
 }
 
 static uint64_t blocks(void)
 {
 	struct skv_group_view *v;
-	uint32_t n;
 
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group(e.cluster, "g", &e.arena, &v, &e.err), SKV_OK);
 	return v->blocks;
 }
 
@@ -211,7 +210,7 @@ static void test_max_instances(void **state)
 	assert_int_equal(put_instance("j", "g", BLOCK, false), SKV_OK);
 	assert_int_equal(put_instance("k", "g", BLOCK, false), SKV_E_TOO_MANY);
 	assert_int_equal(put_instance("j", "g", BLOCK, false), SKV_OK); /* again */
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "j", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "j", NULL, &e.err), SKV_OK);
 	assert_int_equal(put_instance("k", "g", BLOCK, false), SKV_OK);
 }
 
@@ -236,38 +235,46 @@ static void test_create_only(void **state)
 	struct skv_storage_view *sv;
 	struct skv_instance_view *iv;
 	struct skv_group_view *gv;
-	uint32_t n;
 
 	(void)state;
-	assert_int_equal(skv_core_storage_change(e.core, &s, &e.err), SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_storage_create(e.core, &s, &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_create(e.core, &g, &e.err), SKV_OK);
-	assert_int_equal(skv_core_instance_create(e.core, &i, &e.err), SKV_OK);
-	expect_exists(skv_core_storage_create(e.core, &s, &e.err), "name");
-	expect_exists(skv_core_group_create(e.core, &g, &e.err), "name");
-	expect_exists(skv_core_instance_create(e.core, &i, &e.err), "id");
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_THERE, NULL, &e.err),
+			 SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_NEW, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_NEW, NULL, NULL, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_instance_put(e.cluster, &i, SKV_PUT_NEW, NULL, &e.err),
+			 SKV_OK);
+	expect_exists(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_NEW, NULL, &e.err), "name");
+	expect_exists(skv_cluster_group_put(e.cluster, &g, SKV_PUT_NEW, NULL, NULL, &e.err),
+		      "name");
+	expect_exists(skv_cluster_instance_put(e.cluster, &i, SKV_PUT_NEW, NULL, &e.err), "id");
 	s.extra = i.extra = g.extra = "second";
 	s.capacity = 8 * UNIT;
 	g.capacity = UNIT;
-	expect_exists(skv_core_storage_create(e.core, &s, &e.err), "name");
-	expect_exists(skv_core_group_create(e.core, &g, &e.err), "name");
-	expect_exists(skv_core_instance_create(e.core, &i, &e.err), "id");
+	expect_exists(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_NEW, NULL, &e.err), "name");
+	expect_exists(skv_cluster_group_put(e.cluster, &g, SKV_PUT_NEW, NULL, NULL, &e.err),
+		      "name");
+	expect_exists(skv_cluster_instance_put(e.cluster, &i, SKV_PUT_NEW, NULL, &e.err), "id");
 	for (int round = 0; round < 2; round++) {
 		skv_arena_reset(&e.arena);
-		assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &sv, &n, &e.err), SKV_OK);
+		assert_int_equal(skv_cluster_storage(e.cluster, "s", &e.arena, &sv, &e.err),
+				 SKV_OK);
 		assert_string_equal(sv[0].spec.extra, "first");
 		assert_int_equal(sv[0].spec.capacity, 4 * UNIT);
-		assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &gv, &n, &e.err), SKV_OK);
+		assert_int_equal(skv_cluster_group(e.cluster, "g", &e.arena, &gv, &e.err),
+				 SKV_OK);
 		assert_string_equal(gv[0].spec.extra, "x");
 		assert_int_equal(gv[0].spec.capacity, 0);
-		assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &iv, &n, &e.err),
-				 SKV_OK);
+		assert_int_equal(
+			skv_cluster_instance(e.cluster, "t", "i", &e.arena, &iv, &e.err),
+			SKV_OK);
 		assert_string_equal(iv[0].spec.extra, "first");
 		env_crash(&e);
 		env_open(&e);
 	}
-	assert_int_equal(skv_core_storage_change(e.core, &s, &e.err), SKV_OK);
-	assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &sv, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_THERE, NULL, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_storage(e.cluster, "s", &e.arena, &sv, &e.err), SKV_OK);
 	assert_string_equal(sv[0].spec.extra, "second");
 }
 
@@ -281,14 +288,17 @@ static void test_version(void **state)
 	g.version = 1;
 	assert_int_equal(put_group(&g), SKV_OK);
 	g.version = 2;
-	assert_int_equal(skv_core_group_put(e.core, &g, &is, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, &is, NULL, &e.err),
+			 SKV_OK);
 	g.version = 3;
-	assert_int_equal(skv_core_group_put(e.core, &g, &is, NULL, &e.err), SKV_E_CONFLICT);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, &is, NULL, &e.err),
+			 SKV_E_CONFLICT);
 	assert_string_equal(e.err.field, "version");
 	env_crash(&e);
 	env_open(&e);
 	is = 2;
-	assert_int_equal(skv_core_group_put(e.core, &g, &is, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, &is, NULL, &e.err),
+			 SKV_OK);
 }
 
 static void test_loose_storages(void **state)
@@ -307,13 +317,13 @@ static void test_loose_storages(void **state)
 	env_advance(&e, 100);
 	assert_int_equal(put(0, 4), 4);
 	/* blocks are in it */
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &e.err), SKV_E_IN_USE);
 	env_crash(&e);
 	env_open(&e);
 	assert_int_equal(blocks(), 4);
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err), SKV_OK);
 	partial_for(2000);
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &e.err), SKV_OK);
 }
 
 /* Slots of an odd size: offset / length is whole, also of what a restart has
@@ -372,18 +382,19 @@ static void test_storage_description(void **state)
 				      .client_mount = "/mnt/kv/",
 				      .extra = "{}" };
 	struct skv_storage_view *v;
-	uint32_t n;
 
 	(void)state;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	s.client_mount = "/mnt/k";
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "client_mount");
 	s.client_mount = "/mnt";
 	s.extra = "changed";
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+		assert_int_equal(skv_cluster_storage(e.cluster, "s", &e.arena, &v, &e.err),
+				 SKV_OK);
 		assert_string_equal(v->spec.client_root, "/mnt/kv/a");
 		assert_string_equal(v->spec.client_mount, "/mnt");
 		assert_string_equal(v->spec.extra, "changed");
@@ -433,26 +444,33 @@ static void test_documents(void **state)
 	uint32_t n;
 
 	(void)state;
-	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_doc_put(e.core, "a/b", 0, "text", &version, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "a/b", 0, "other", NULL, &e.err), SKV_E_CONFLICT);
-	assert_int_equal(skv_core_doc_put(e.core, "a/b", version, "newer", NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "a/c", SKV_DOC_ANY, "", NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "b", SKV_DOC_ANY, "", NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "a b", SKV_DOC_ANY, "", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_get(e.cluster, "a/b", &e.arena, &doc, &e.err),
+			 SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", 0, "text", &version, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", 0, "other", NULL, &e.err),
+			 SKV_E_CONFLICT);
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", version, "newer", NULL, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/c", SKV_DOC_ANY, "", NULL, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "b", SKV_DOC_ANY, "", NULL, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a b", SKV_DOC_ANY, "", NULL, &e.err),
 			 SKV_E_INVALID);
-	assert_int_equal(skv_core_doc_put(e.core, "", SKV_DOC_ANY, "", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "", SKV_DOC_ANY, "", NULL, &e.err),
 			 SKV_E_INVALID);
 	env_crash(&e);
 	env_open(&e);
-	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_doc_get(e.cluster, "a/b", &e.arena, &doc, &e.err), SKV_OK);
 	assert_string_equal(doc.text, "newer");
-	assert_int_equal(skv_core_doc_list(e.core, "a/", &e.arena, &all, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_doc_list(e.cluster, "a/", &e.arena, &all, &n, &e.err), SKV_OK);
 	assert_int_equal(n, 2);
 	assert_string_equal(all[0].name, "a/b");
 	assert_string_equal(all[1].text, "");
-	assert_int_equal(skv_core_doc_delete(e.core, "a/b", &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_doc_delete(e.cluster, "a/b", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_doc_get(e.cluster, "a/b", &e.arena, &doc, &e.err),
+			 SKV_E_NOT_FOUND);
 }
 
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -21,7 +21,8 @@ static void put_group(const char *policy, uint64_t reclaim_blocks)
 					  .capacity = IN_GROUP * BLOCK,
 					  .reclaim_blocks = reclaim_blocks };
 
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 }
 
 static void make(const char *policy)
@@ -183,7 +184,7 @@ static void what_was_told_stays_under_writers(void **state)
 		most = held() > most ? held() : most;
 	}
 	assert_true(most > 4 * IN_GROUP);
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	/* the storage has room for all of it, whatever the group has */
 	assert_int_equal(c.lease_hidden, 0);
 	end();

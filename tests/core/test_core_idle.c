@@ -44,23 +44,22 @@ static void pass(struct env *e, uint64_t ms)
 		env_advance(e, step);
 		env_advance(e, 0);
 	}
-	assert_int_equal(skv_core_wait_ready(e->core, 1000), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(e->cluster, 1000), SKV_OK);
 }
 
 static bool is_there(struct env *e, const char *id)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
-	return skv_core_instances(e->core, "t", id, &e->arena, &v, &n, &e->err) == SKV_OK;
+	return skv_cluster_instance(e->cluster, "t", id, &e->arena, &v, &e->err) == SKV_OK;
 }
 
 static uint64_t unused(struct env *e, const char *id)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
-	assert_int_equal(skv_core_instances(e->core, "t", id, &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance(e->cluster, "t", id, &e->arena, &v, &e->err),
+			 SKV_OK);
 	return v[0].unused_ms;
 }
 
@@ -187,14 +186,18 @@ static void deleting_asks_whether_it_was_used(void **state)
 	env_keys(&key, 1, 1, 1);
 	assert_int_equal(env_put(e, &key, 1), 1);
 	pass(e, DAY);
-	assert_int_equal(skv_core_instance_delete_unused(e->core, "t", "i", 2 * DAY, true, &e->err),
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i",
+						     &(struct skv_unused){ 2 * DAY, true },
+						     &e->err),
 			 SKV_E_IN_USE);
-	assert_int_equal(skv_core_instance_delete_unused(e->core, "t", "i", DAY - HOUR, false,
-							 &e->err),
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i",
+						     &(struct skv_unused){ DAY - HOUR, false },
+						     &e->err),
 			 SKV_E_IN_USE);
 	assert_true(is_there(e, "i"));
-	assert_int_equal(skv_core_instance_delete_unused(e->core, "t", "i", DAY - HOUR, true,
-							 &e->err),
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i",
+						     &(struct skv_unused){ DAY - HOUR, true },
+						     &e->err),
 			 SKV_OK);
 	assert_false(is_there(e, "i"));
 }

@@ -254,13 +254,13 @@ static uint32_t fill(struct env *e, struct skv_key *k, uint32_t max)
 		char session[SKV_SESSION_ID_HEX + 1];
 		struct skv_core_counters before, after;
 
-		skv_core_counters_get(e->core, &before);
+		skv_cluster_counters_get(e->cluster, &before);
 		env_keys(&k[n], 1, 9, n + 1);
 		assert_int_equal(env_start(e, &(struct env_start){ .keys = &k[n], .n = 1 }, &s),
 				 SKV_OK);
 		memcpy(session, s.session, sizeof session);
 		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
-		skv_core_counters_get(e->core, &after);
+		skv_cluster_counters_get(e->cluster, &after);
 		n++;
 		if (after.evicted_blocks > before.evicted_blocks)
 			break;
@@ -288,19 +288,20 @@ static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 	assert_int_equal(env_put(e, k, 4), 4);
 	assert_int_equal(env_delete(e, k, 4, &n), SKV_OK);
 	assert_int_equal(env_storage(e, "s2", 1 * MB, 64 * KB), SKV_OK);
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e->cluster, "s", &e->err), SKV_OK);
 	assert_int_equal(env_put(e, k, 4), 4);
 	env_crash(e);
 	lease_ends();
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &below, &e->err), SKV_OK);
 	e->store = below;
 	e->o.store = below;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 	rc = SKV_E_TIMEOUT;
 	for (int i = 0; i < 20 && rc != SKV_OK; i++) {
-		skv_core_tick(e->core);
-		rc = skv_core_state_get(e->core) == SKV_CORE_READY ? SKV_OK : SKV_E_TIMEOUT;
+		skv_cluster_tick(e->cluster);
+		rc = skv_cluster_state_get(e->cluster) == SKV_CORE_READY ? SKV_OK : SKV_E_TIMEOUT;
 		skv_fake_clock_advance(&e->clock, 500);
 	}
 	env_crash(e);
@@ -343,8 +344,9 @@ static void free_slots_wait_over_a_second_restart(void **state)
 	env_crash(e);
 	e->o.boot_id = BOOT_B;
 	env_open(e);
-	first = skv_core_state_get(e->core) == SKV_CORE_READY
-		? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r) : 0;
+	first = skv_cluster_state_get(e->cluster) == SKV_CORE_READY
+			? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r)
+			: 0;
 	end(e);
 	print_message("one start: %s, restarted: %s\n", skv_status_name(first),
 		      skv_status_name(second));
@@ -365,7 +367,8 @@ static void file_storage(struct env *e)
 
 	snprintf(root, sizeof root, "/tmp/skv-laws-XXXXXX");
 	assert_non_null(mkdtemp(root));
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 }
@@ -449,7 +452,7 @@ static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
 	e->o.boot_id = BOOT_B;
 	t0 = skv_now_ms(&e->clock.clock);
 	env_open(e);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	bool reused = false;
 	for (uint32_t i = 0; i < n && !reused; i++) {
 		env_keys(x, 1, 77, i + 1);
@@ -615,8 +618,8 @@ static void lose_ownership(const char *key)
 	assert_int_equal(skv_store_acquire(E->store, 0, "other", 100000, &fence, holder,
 					   sizeof holder, &err),
 			 SKV_OK);
-	skv_core_tick(E->core); /* the owner thread: renewal is fenced */
-	skv_core_tick(E->core); /* and drops the partition */
+	skv_cluster_tick(E->cluster); /* the owner thread: renewal is fenced */
+	skv_cluster_tick(E->cluster); /* and drops the partition */
 }
 
 static void lost_while_loading_scene(void)
@@ -632,11 +635,11 @@ static void lost_while_loading_scene(void)
 	lease_ends();
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 	hook.get = lose_ownership;
 	ticks(e, 3, 10);
 	assert_null(hook.get); /* it happened */
-	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_STANDBY);
+	assert_int_equal(skv_cluster_state_get(e->cluster), SKV_CORE_STANDBY);
 	env_crash(e);
 }
 
@@ -681,13 +684,15 @@ static void a_second_storage_evicts_what_it_holds(void **state)
 	env_open(e);
 	assert_int_equal(env_storage(e, "s1", 1 * MB, 64 * KB), SKV_OK);
 	assert_int_equal(env_storage(e, "s2", 256 * KB, 64 * KB), SKV_OK);
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", specs, 2), SKV_OK);
 	for (n = 0; n < 80; n++) {
 		env_keys(&k, 1, 1, n + 1);
 		assert_int_equal(put_spec(e, &k, "a"), SKV_OK);
 	}
-	assert_int_equal(skv_core_storage_put(e->core, &s1, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s1, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 	for (n = 0; n < 80; n++) {
 		env_keys(&k, 1, 1, n + 1);
 		rc = (int)put_spec(e, &k, "b");
@@ -753,11 +758,11 @@ static void eviction_spares_blocks_without_the_class(void **state)
 		env_keys(&k, 1, 1, i + 1);
 		assert_int_equal(put_spec(e, &k, "a"), SKV_OK);
 	}
-	skv_core_counters_get(e->core, &c0);
+	skv_cluster_counters_get(e->cluster, &c0);
 	for (uint32_t i = 0; i < 40; i++) {
 		env_keys(&k, 1, 2, i + 1);
 		assert_int_equal(put_spec(e, &k, "b"), SKV_OK);
-		skv_core_counters_get(e->core, &c1);
+		skv_cluster_counters_get(e->cluster, &c1);
 		if (c1.evicted_blocks > c0.evicted_blocks)
 			break;
 	}
@@ -786,7 +791,8 @@ static void a_storage_that_cannot_grow_evicts(void **state)
 
 	(void)state;
 	env_open(e);
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(k, 40, 1, 1);
@@ -810,8 +816,10 @@ static int busy_others(const char *key, bool after)
 	if (after || strncmp(key, "file/", 5) != 0)
 		return SKV_OK;
 	for (int i = 0; i < 300; i++) {
-		assert_int_equal(skv_core_instance_put(E->core, &j, NULL, &err), SKV_OK);
-		assert_int_equal(skv_core_instance_delete(E->core, "t", "j", &err), SKV_OK);
+		assert_int_equal(skv_cluster_instance_put(E->cluster, &j, SKV_PUT_ANY, NULL, &err),
+				 SKV_OK);
+		assert_int_equal(skv_cluster_instance_delete(E->cluster, "t", "j", NULL, &err),
+				 SKV_OK);
 	}
 	return SKV_OK;
 }
@@ -918,7 +926,7 @@ static int reload_in_growth(const char *key, bool after)
 	async_delete(E, &d, &k, 1);
 	ticks(E, 5, 600);
 	hook.append = NULL;
-	assert_int_equal(skv_core_state_get(E->core), SKV_CORE_READY);
+	assert_int_equal(skv_cluster_state_get(E->cluster), SKV_CORE_READY);
 	return SKV_OK;
 }
 
@@ -932,11 +940,11 @@ static uint64_t bytes_before_eviction(bool reload)
 				      .file_size = 256 * KB, .enabled = true };
 	struct skv_spec spec = { "kv", 4 * KB };
 	struct skv_storage_view *v;
-	uint32_t n = 0;
 	uint64_t bytes;
 
 	env_open(e);
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(k, 1, 8, 1);
@@ -953,7 +961,7 @@ static uint64_t bytes_before_eviction(bool reload)
 	assert_null(hook.put);
 	fill(e, k, 400);
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage(e->cluster, "s", &e->arena, &v, &e->err), SKV_OK);
 	bytes = v->file_bytes;
 	end(e);
 	return bytes;
@@ -984,7 +992,7 @@ static void a_failed_deletion_leaves_the_storage_usable(void **state)
 	env_open(e);
 	assert_int_equal(env_storage(e, "s", 1 * MB, 64 * KB), SKV_OK);
 	hook.del = no_del;
-	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_E_STORE_IO);
+	assert_int_equal(skv_cluster_storage_delete(e->cluster, "s", &e->err), SKV_E_STORE_IO);
 	hook.del = NULL;
 	{
 		struct skv_spec spec = { "kv", 4 * KB };
@@ -1019,7 +1027,8 @@ static void a_dropped_instance_s_leases_survive_a_crash(void **state)
 	assert_true(l.matched == n && l.lease_ms == 10000);
 	t0 = skv_now_ms(&e->clock.clock);
 	hook.del = no_del;
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_E_STORE_IO);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err),
+			 SKV_E_STORE_IO);
 	hook.del = NULL;
 	reopen(e);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
@@ -1045,7 +1054,7 @@ static void free_space_is_usable_after_a_drop_and_a_crash(void **state)
 	env_make(e, 1 * MB, 64 * KB, 4 * KB);
 	env_keys(k, 8, 1, 1);
 	assert_int_equal(env_put(e, k, 4), 4);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	ticks(e, 5, 100000); /* whatever somebody knew of it is long over */
 	reopen(e);
@@ -1072,7 +1081,7 @@ static int reload_meanwhile(const char *key, bool after)
 	async_delete(E, &d, &k, 1);
 	ticks(E, 5, 600);
 	hook.append = NULL;
-	assert_int_equal(skv_core_state_get(E->core), SKV_CORE_READY);
+	assert_int_equal(skv_cluster_state_get(E->cluster), SKV_CORE_READY);
 	return SKV_OK;
 }
 
@@ -1097,7 +1106,8 @@ static void a_storage_made_over_a_reload_is_there_once(void **state)
 		uint32_t n = 0;
 
 		skv_arena_reset(&e->arena);
-		assert_int_equal(skv_core_storages(e->core, NULL, &e->arena, &v, &n, &e->err),
+		assert_int_equal(skv_cluster_every_storage(e->cluster, "", &e->arena, &v, &n,
+							   &e->err),
 				 SKV_OK);
 		print_message("put: %s; %u storages\n", skv_status_name(rc), n);
 		(void)st;
@@ -1129,7 +1139,7 @@ static void an_instance_made_over_a_reload_is_there_once(void **state)
 	env_instance(e, "j", "g", &spec, 1);
 	assert_null(hook.put);
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_instances(e->core, NULL, NULL, &e->arena, &v, &n, &e->err),
+	assert_int_equal(skv_cluster_every_instance(e->cluster, NULL, &e->arena, &v, &n, &e->err),
 			 SKV_OK);
 	end(e);
 	assert_int_equal(n, 2);
@@ -1198,14 +1208,14 @@ static void who_cannot_load_gives_way(void **state)
 	no_list = true;
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &other, &err), SKV_OK);
 	ticks(e, 5, 500);
 	assert_int_equal(
 		skv_store_acquire(other, 0, "other", 1, &fence, holder, sizeof holder, &err),
 		SKV_E_NOT_OWNER);
 	for (int i = 0; i < 30 && !told; i++)
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	rc = skv_store_acquire(other, 0, "other", 60000, &fence, holder, sizeof holder, &err);
 	skv_store_close(other);
 	end(e);
@@ -1245,7 +1255,8 @@ static void a_checkpoint_forgets_dropped_instances(void **state)
 	env_keys(k, 4, 1, 1);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(env_put(e, k, 4), 4);
-		assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
+		assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err),
+				 SKV_OK);
 		assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 		assert_int_equal(env_match(e, k, 4), 0);
 	}
@@ -1264,7 +1275,7 @@ static void a_checkpoint_forgets_dropped_instances(void **state)
 static void shut_down(void)
 {
 	hook.slice = NULL;
-	skv_core_shutdown(E->core); /* from the main thread, while the checkpointer writes */
+	skv_cluster_shutdown(E->cluster); /* from the main thread, while the checkpointer writes */
 }
 
 static void shutdown_in_checkpoint_scene(void)

@@ -220,7 +220,7 @@ static uint64_t checkpoints(const struct env *e)
 {
 	struct skv_core_counters c;
 
-	skv_core_counters_get(e->core, &c);
+	skv_cluster_counters_get(e->cluster, &c);
 	return c.checkpoints;
 }
 
@@ -253,9 +253,9 @@ static void fail_append(struct env *e)
 			 SKV_E_UNKNOWN_OUTCOME);
 	f.kind = SKV_FAULT_NONE;
 	skv_fault_store_set(e->store, &f);
-	for (int i = 0; i < 100 && skv_core_state_get(e->core) != SKV_CORE_READY; i++)
+	for (int i = 0; i < 100 && skv_cluster_state_get(e->cluster) != SKV_CORE_READY; i++)
 		env_advance(e, 10);
-	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_READY);
+	assert_int_equal(skv_cluster_state_get(e->cluster), SKV_CORE_READY);
 }
 
 /* What a clean stop stored of each block is part of what the next checkpoint replaces. */
@@ -335,7 +335,7 @@ static void each_instance_has_its_own_horizon(void **state)
 
 	(void)state;
 	open_as_shipped(&e, 1000);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	assert_int_equal(env_group(&e, "g2", 0, "s2"), SKV_OK);
 	assert_int_equal(env_instance(&e, "i2", "g2", &one, 1), SKV_OK);
 	env_keys(key, BATCH, 7, 0);
@@ -371,7 +371,7 @@ static uint64_t records(struct env *e)
 {
 	struct skv_core_counters c;
 
-	skv_core_counters_get(e->core, &c);
+	skv_cluster_counters_get(e->cluster, &c);
 	return c.commit_records;
 }
 
@@ -492,14 +492,14 @@ static void readers_of_nearly_all_find_it(void **state)
 		if (round % 10 == 9)
 			assert_true(put_pages(&e, 2 + (uint64_t)round, 0, 90) >= 80);
 	}
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	assert_int_equal(c.lease_denied, 0);
 	assert_int_equal(c.lease_hidden, 0);
 	/* Beyond it keys are told as missing, and counted. */
 	for (uint64_t i = 0; i < 9; i++)
 		assert_int_equal(look(&e, 1, i * 100, 100, READ_MS), 100);
 	assert_true(look(&e, 2 + 39, 0, 90, READ_MS) < 80);
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	assert_true(c.lease_denied > 0 && c.lease_hidden > 0);
 	assert_true(put_pages(&e, 99, 0, 50) > 0); /* that is what it is for */
 	env_destroy(&e);

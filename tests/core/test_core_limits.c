@@ -63,7 +63,7 @@ static struct skv_group_spec group(uint32_t storages)
 
 static int put_group(const struct skv_group_spec *g)
 {
-	return skv_core_group_put(e.core, g, NULL, NULL, &e.err);
+	return skv_cluster_group_put(e.cluster, g, SKV_PUT_ANY, NULL, NULL, &e.err);
 }
 
 static void refused(int rc, int status, const char *field)
@@ -83,7 +83,7 @@ static int put_files(const char *type, uint64_t file_size)
 				      .enabled = true,
 				      .any_mount = strcmp(type, "hf3fs") == 0 };
 
-	return skv_core_storage_put(e.core, &s, NULL, &e.err);
+	return skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err);
 }
 
 static int put_instance(const char *id, uint64_t size, bool numbered)
@@ -93,16 +93,15 @@ static int put_instance(const char *id, uint64_t size, bool numbered)
 					     .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
-	return skv_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_cluster_instance_put(e.cluster, &i, SKV_PUT_ANY, NULL, &e.err);
 }
 
 static struct skv_group_view *view(void)
 {
 	struct skv_group_view *v;
-	uint32_t n;
 
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group(e.cluster, "g", &e.arena, &v, &e.err), SKV_OK);
 	return v;
 }
 
@@ -145,7 +144,6 @@ static void test_quota_spares_growth(void **state)
 	struct skv_storage_view *v;
 	struct skv_start_res res;
 	uint64_t began;
-	uint32_t n;
 
 	(void)state;
 	env_make(&e, 160 * UNIT, UNIT, BLOCK);
@@ -160,7 +158,7 @@ static void test_quota_spares_growth(void **state)
 	refused(start(2000, 1, NULL, &res), SKV_E_QUOTA, "quotas");
 	refused(start(2000, 9, NULL, &res), SKV_E_QUOTA, "quotas");
 	assert_true(skv_now_ms(e.o.clock) - began < 1000);
-	assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage(e.cluster, "s", &e.arena, &v, &e.err), SKV_OK);
 	assert_int_equal(v->files, 1);
 }
 
@@ -175,7 +173,6 @@ static uint64_t later_at_each_reading(void *self)
 static void test_growth_spares_blocks(void **state)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
 
 	(void)state;
 	env_crash(&e);
@@ -185,7 +182,7 @@ static void test_growth_spares_blocks(void **state)
 	e.clock.clock.now_ms = later_at_each_reading;
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(put(4 * i, 4), 4);
-	assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage(e.cluster, "s", &e.arena, &v, &e.err), SKV_OK);
 	assert_in_range(v->files, 2, 10);
 	assert_int_equal(view()->blocks, 400);
 }
@@ -385,7 +382,7 @@ static void test_newer_documents_are_refused(void **state)
 	env_document(&e, "group/g", b.data, b.len);
 	env_shutdown(&e);
 	assert_int_equal(skv_store_open(e.ops, &e.store_options, &e.store, &e.err), SKV_OK);
-	assert_int_equal(skv_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
 	assert_int_equal(r.problems, 1);
 	b.data[0]--;
 	env_document(&e, "group/g", b.data, b.len);
@@ -418,7 +415,7 @@ static void test_numbered_runs(void **state)
 	assert_int_equal(env_abort(&e, res.session, false), SKV_OK); /* held for the grace */
 	env_shutdown(&e);
 	assert_int_equal(skv_store_open(e.ops, &e.store_options, &e.store, &e.err), SKV_OK);
-	assert_int_equal(skv_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
 	assert_int_equal(r.problems, 0);
 	assert_int_equal(r.held_slots, 250);
 	skv_store_close(e.store);
@@ -438,7 +435,7 @@ static void test_fit(void **state)
 	g.loose_storages = true;
 	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put_instance("i", most, false), SKV_OK);
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err), SKV_OK);
 	refused(put_instance("i", most, true), SKV_E_INVALID, "specs[0].size");
 	refused(put_instance("i", file / 2, true), SKV_E_INVALID, "specs[0].size");
 	assert_int_equal(put_instance("i", file / 2 - 4096, true), SKV_OK);
@@ -451,10 +448,10 @@ static void test_fit(void **state)
 static uint32_t files_of(const char *storage)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
 
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_storages(e.core, storage, &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage(e.cluster, storage, &e.arena, &v, &e.err),
+			 SKV_OK);
 	return v->files;
 }
 
@@ -511,7 +508,8 @@ static void test_bad_groups(void **state)
 	assert_int_equal(put_group(&g), SKV_OK);
 	g.name = "new";
 	/* 0: it is not there */
-	assert_int_equal(skv_core_group_put(e.core, &g, &none, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, &none, NULL, &e.err),
+			 SKV_OK);
 	free(extra);
 }
 

@@ -10,8 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/asks.h>
 #include <skv/find.h>
-#include <skv/v1_codec.h>
+#include <skv/v1_json.h>
+
+#include <lock/one.h>
+#include <model/rules.h>
 
 #define N 3u
 #define BLOCK 65536u
@@ -22,11 +26,11 @@ struct managers {
 	struct env e; /* the one that leads; partition 0 is its */
 	struct skv_core *other[N]; /* NULL: there is none */
 	struct skv_store *view[N];
-	struct skv_core_asks asks;
+	struct tenant_rules *rules;
+	struct skv_cluster_asks asks;
 	uint32_t asked, changes;
 	uint32_t cut; /* changes from this one on are not answered */
 	bool before; /* nor done */
-	bool json;
 };
 
 static int setup(void **state)
@@ -39,6 +43,7 @@ static int setup(void **state)
 	m->e.o.owner_lease_ms = 5000;
 	m->e.store_options.clock = &m->e.clock.clock;
 	m->cut = NEVER;
+	m->rules = rules_make();
 	*state = m;
 	return 0;
 }
@@ -46,7 +51,7 @@ static int setup(void **state)
 static void end_other(struct managers *m, uint32_t i)
 {
 	if (m->other[i])
-		skv_core_destroy(m->other[i]);
+		one_destroy(m->other[i]);
 	if (m->view[i])
 		skv_store_close(m->view[i]);
 	m->other[i] = NULL;
@@ -60,6 +65,7 @@ static int teardown(void **state)
 	skv_thread_waits = false;
 	for (uint32_t i = 1; i < N; i++)
 		end_other(m, i);
+	rules_free(m->rules);
 	env_destroy(&m->e);
 	test_free(m);
 	return 0;
@@ -71,92 +77,186 @@ static void tick(struct managers *m, int n, uint64_t ms)
 		skv_fake_clock_advance(&m->e.clock, ms);
 		for (uint32_t k = 1; k < N; k++)
 			if (m->other[k])
-				skv_core_tick(m->other[k]);
-		if (m->e.core)
-			skv_core_tick(m->e.core);
+				one_tick(m->other[k]);
+		if (m->e.cluster)
+			skv_cluster_tick(m->e.cluster);
 	}
 }
 
 /* ---- between them ---------------------------------------------------------------------------- */
 
-static const struct skv_v1_codec *codec_of(struct managers *m)
-{
-	m->json = !m->json;
-	return m->json ? &skv_v1_json : &skv_v1_pb;
-}
+/* Requests and answers by the names of their schemas. */
+static const struct {
+	const char *request, *answer;
+	bool changes;
+} messages[SKV_OP_COUNT] = {
+	[SKV_OP_storage_list] = { NULL, "StorageList", false },
+	[SKV_OP_storage_get] = { NULL, "StorageView", false },
+	[SKV_OP_file_list] = { NULL, "FileList", false },
+	[SKV_OP_group_list] = { NULL, "GroupList", false },
+	[SKV_OP_group_get] = { NULL, "GroupView", false },
+	[SKV_OP_instance_list] = { NULL, "InstanceList", false },
+	[SKV_OP_instance_get] = { NULL, "InstanceView", false },
+	[SKV_OP_stats] = { NULL, "Stats", false },
+	[SKV_OP_storage_put] = { "StorageSpec", NULL, true },
+	[SKV_OP_file_put] = { "FileWish", NULL, true },
+	[SKV_OP_group_put] = { "GroupSpec", NULL, true },
+	[SKV_OP_instance_put] = { "InstanceSpec", NULL, true },
+	[SKV_OP_purge] = { "PurgeRequest", "PurgeResult", true },
+	[SKV_OP_storage_delete] = { NULL, NULL, true },
+	[SKV_OP_group_delete] = { NULL, NULL, true },
+	[SKV_OP_instance_delete] = { NULL, NULL, true },
+};
 
-static int carry(struct managers *m, const struct skv_ask *q, struct skv_told *out,
-		 struct skv_arena *a, struct skv_error *err)
+union message {
+	struct skv_storage_spec storage;
+	struct skv_group_spec group;
+	struct skv_instance_spec instance;
+	struct skv_file_wish file;
+	struct skv_purge_req purge;
+	struct skv_storage_list storages;
+	struct skv_storage_view storage_view;
+	struct skv_file_list files;
+	struct skv_group_list groups;
+	struct skv_group_view group_view;
+	struct skv_instance_list instances;
+	struct skv_instance_view instance_view;
+	struct skv_stats stats;
+	struct skv_purge_res purged;
+};
+
+static void copy(const char *schema, const void *from, void *to, struct skv_arena *a)
 {
-	const struct skv_v1_codec *codec = codec_of(m);
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_buf b = { 0 };
-	struct skv_told t;
-	struct skv_ask there;
+	struct skv_error err;
+
+	skv_v1_write_named(schema, &b, from);
+	if (skv_v1_read_named(schema, &in, (const char *)b.data, b.len, to, &err) != SKV_OK)
+		fail_msg("%s: %s: %s", schema, err.field, err.message);
+	skv_buf_destroy(&b);
+}
+
+/* What the operation does in that one partition. */
+static int change_there(struct skv_core *c, struct skv_peer_call *q, union message *req,
+			struct skv_error *err)
+{
+	switch (q->op) {
+	case SKV_OP_storage_put:
+		req->storage.name = q->name;
+		return one_storage_put(c, &req->storage, q->how, &q->created, err);
+	case SKV_OP_storage_delete: return one_storage_delete(c, q->name, err);
+	case SKV_OP_file_put: return one_file_put(c, q->name, &req->file, err);
+	case SKV_OP_group_put:
+		req->group.name = q->name;
+		return one_group_put(c, &req->group, q->how, q->version, &q->created, err);
+	case SKV_OP_group_delete: return one_group_delete(c, q->name, err);
+	case SKV_OP_instance_put:
+		req->instance.tenant = q->tenant;
+		req->instance.id = q->name;
+		return one_instance_put(c, &req->instance, q->how, &q->created, err);
+	case SKV_OP_instance_delete:
+		return one_instance_delete(c, q->tenant, q->name, q->unused, err);
+	default: fail_msg("operation %d", q->op); return SKV_E_INVALID;
+	}
+}
+
+static const struct skv_page first_page = SKV_PAGE;
+
+static int look_there(struct skv_core *c, const struct skv_peer_call *q, union message *req,
+		      union message *res, struct skv_error *err)
+{
+	struct skv_storage_view *s;
+	struct skv_group_view *g;
+	struct skv_instance_view *i;
 	int rc;
 
-	codec->write_ask_req(&b, q);
-	rc = codec->read_ask_req(&in, (const char *)b.data, b.len, &there, err);
-	if (rc != SKV_OK)
-		fail_msg("%s: %s", err->field, err->message);
-	skv_buf_destroy(&b);
-	rc = skv_core_asked(m->other[q->partition], &there, &t, a, err);
-	if (rc != SKV_OK)
+	switch (q->op) {
+	case SKV_OP_storage_list:
+		return one_storage_list(c, q->page, q->arena, &res->storages, err);
+	case SKV_OP_storage_get:
+		rc = one_storage(c, q->name, q->arena, &s, err);
+		res->storage_view = rc == SKV_OK ? *s : res->storage_view;
 		return rc;
-	skv_buf_init(&b);
-	codec->write_told_res(&b, &t);
-	rc = codec->read_told_res(&in, (const char *)b.data, b.len, out, err);
-	if (rc != SKV_OK)
-		fail_msg("%s: %s", err->field, err->message);
-	skv_buf_destroy(&b);
+	case SKV_OP_file_list:
+		return one_files(c, q->name, q->arena, &res->files.files, &res->files.n_files,
+				 err);
+	case SKV_OP_group_list:
+		return one_group_list(c, q->page, q->arena, &res->groups, err);
+	case SKV_OP_group_get:
+		rc = one_group(c, q->name, q->arena, &g, err);
+		res->group_view = rc == SKV_OK ? *g : res->group_view;
+		return rc;
+	case SKV_OP_instance_list:
+		return one_instance_list(c, q->page, q->arena, &res->instances, err);
+	case SKV_OP_instance_get:
+		rc = one_instance(c, q->tenant, q->name, q->arena, &i, err);
+		res->instance_view = rc == SKV_OK ? *i : res->instance_view;
+		return rc;
+	case SKV_OP_stats: return one_stats(c, &first_page, q->arena, &res->stats, err);
+	case SKV_OP_purge:
+		req->purge.tenant = q->tenant;
+		return one_purge(c, &req->purge, &res->purged, q->arena, err);
+	default: fail_msg("operation %d", q->op); return SKV_E_INVALID;
+	}
+}
+
+static int carry(struct managers *m, struct skv_peer_call *q, struct skv_error *err)
+{
+	struct skv_core *c = m->other[q->partition];
+	union message req = { 0 }, res = { 0 };
+	struct skv_arena a;
+	int rc;
+
+	skv_arena_init(&a);
+	if (q->req)
+		copy(messages[q->op].request, q->req, &req, &a);
+	rc = q->res ? look_there(c, q, &req, &res, err) : change_there(c, q, &req, err);
+	if (rc == SKV_OK && q->res)
+		copy(messages[q->op].answer, &res, q->res, q->arena);
+	skv_arena_destroy(&a);
 	return rc;
 }
 
-static bool changes(enum skv_ask_what what)
-{
-	return what != SKV_ASK_STORAGES && what != SKV_ASK_FILES && what != SKV_ASK_GROUPS &&
-	       what != SKV_ASK_INSTANCES && what != SKV_ASK_USE && what != SKV_ASK_STATS;
-}
-
-static int ask(void *ctx, const struct skv_ask *q, struct skv_told *out, struct skv_arena *a,
-	       struct skv_error *err)
+static int ask(void *ctx, struct skv_peer_call *q, struct skv_error *err)
 {
 	struct managers *m = ctx;
-	const uint32_t number = changes(q->what) ? m->changes++ : 0;
-	const bool cut = changes(q->what) && number >= m->cut;
+	const bool changes = messages[q->op].changes;
+	const uint32_t number = changes ? m->changes++ : 0;
+	const bool cut = changes && number >= m->cut;
 	int rc;
 
 	assert_in_range(q->partition, 1, N - 1);
 	m->asked++;
 	if (!m->other[q->partition] || (cut && m->before))
 		return skv_fail(err, SKV_E_NETWORK, NULL, "its owner does not answer");
-	rc = carry(m, q, out, a, err);
+	rc = carry(m, q, err);
 	return cut ? skv_fail(err, SKV_E_UNKNOWN_OUTCOME, NULL, "its owner does not answer") : rc;
 }
 
 static void open_other(struct managers *m, uint32_t i)
 {
+	const struct one_place at = { .number = i, .shares = true, .rules = m->rules };
 	struct skv_core_options o = m->e.o;
 
 	assert_int_equal(skv_store_partition(m->e.store, i, "secret", &m->view[i], &m->e.err),
 			 SKV_OK);
 	o.store = m->view[i];
-	o.partitions = 0;
-	o.partition = i;
-	assert_int_equal(skv_core_create(&o, &m->other[i], &m->e.err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(m->other[i], 10000), SKV_OK);
-	skv_core_tick(m->other[i]);
+	assert_int_equal(one_create(&o, &at, &m->other[i], &m->e.err), SKV_OK);
+	while (one_state_get(m->other[i]) != SKV_CORE_READY)
+		one_tick(m->other[i]);
+	one_tick(m->other[i]);
 }
 
 static void open_lead(struct managers *m)
 {
 	m->e.o.store = m->e.store;
-	assert_int_equal(skv_core_create(&m->e.o, &m->e.core, &m->e.err), SKV_OK);
-	m->asks = (struct skv_core_asks){ .ask = ask, .ctx = m };
-	skv_core_ask_by(m->e.core, &m->asks);
+	env_create(&m->e);
+	m->asks = (struct skv_cluster_asks){ .ask = ask, .ctx = m };
+	skv_cluster_ask_by(m->e.cluster, &m->asks);
 	tick(m, 20, 100);
 	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(skv_core_partition_state(m->e.core, i),
+		assert_int_equal(skv_cluster_partition_state(m->e.cluster, i),
 				 i ? SKV_CORE_STANDBY : SKV_CORE_READY);
 }
 
@@ -180,7 +280,7 @@ static int put_storage(struct managers *m, const char *name, const char *type, u
 				      .capacity = capacity, .unit = pages ? 0 : UNIT,
 				      .file_size = pages ? 0 : UNIT, .enabled = true };
 
-	return skv_core_storage_put(m->e.core, &s, NULL, &m->e.err);
+	return skv_cluster_storage_put(m->e.cluster, &s, SKV_PUT_ANY, NULL, &m->e.err);
 }
 
 static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
@@ -202,9 +302,8 @@ static void make(struct managers *m)
 static uint64_t storage_of(struct managers *m, uint32_t number)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
 
-	assert_int_equal(skv_core_storages(m->other[number], "s", &m->e.arena, &v, &n, &m->e.err),
+	assert_int_equal(one_storage(m->other[number], "s", &m->e.arena, &v, &m->e.err),
 			 SKV_OK);
 	return v[0].spec.capacity;
 }
@@ -214,8 +313,9 @@ static uint64_t storage_of(struct managers *m, uint32_t number)
 static uint32_t n_storages(struct managers *m, const char *name)
 {
 	struct skv_storage_view *v;
-	uint32_t n = 0;
-	int rc = skv_core_storages(m->e.core, name, &m->e.arena, &v, &n, &m->e.err);
+	uint32_t n = name ? 1 : 0;
+	int rc = name ? skv_cluster_storage(m->e.cluster, name, &m->e.arena, &v, &m->e.err)
+		      : skv_cluster_every_storage(m->e.cluster, "", &m->e.arena, &v, &n, &m->e.err);
 
 	if (rc == SKV_E_NOT_FOUND)
 		return 0;
@@ -226,8 +326,9 @@ static uint32_t n_storages(struct managers *m, const char *name)
 static uint32_t n_groups(struct managers *m, const char *name)
 {
 	struct skv_group_view *v;
-	uint32_t n = 0;
-	int rc = skv_core_groups(m->e.core, name, &m->e.arena, &v, &n, &m->e.err);
+	uint32_t n = name ? 1 : 0;
+	int rc = name ? skv_cluster_group(m->e.cluster, name, &m->e.arena, &v, &m->e.err)
+		      : skv_cluster_every_group(m->e.cluster, "", &m->e.arena, &v, &n, &m->e.err);
 
 	if (rc == SKV_E_NOT_FOUND)
 		return 0;
@@ -238,8 +339,9 @@ static uint32_t n_groups(struct managers *m, const char *name)
 static uint32_t n_instances(struct managers *m, const char *id)
 {
 	struct skv_instance_view *v;
-	uint32_t n = 0;
-	int rc = skv_core_instances(m->e.core, "t", id, &m->e.arena, &v, &n, &m->e.err);
+	uint32_t n = id ? 1 : 0;
+	int rc = id ? skv_cluster_instance(m->e.cluster, "t", id, &m->e.arena, &v, &m->e.err)
+		    : skv_cluster_every_instance(m->e.cluster, "t", &m->e.arena, &v, &n, &m->e.err);
 
 	if (rc == SKV_E_NOT_FOUND)
 		return 0;
@@ -252,11 +354,9 @@ static uint32_t n_instances(struct managers *m, const char *id)
 static uint64_t capacity(struct managers *m, const char *name)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
 
-	assert_int_equal(skv_core_storages(m->e.core, name, &m->e.arena, &v, &n, &m->e.err),
+	assert_int_equal(skv_cluster_storage(m->e.cluster, name, &m->e.arena, &v, &m->e.err),
 			 SKV_OK);
-	assert_int_equal(n, 1);
 	return v[0].spec.capacity;
 }
 
@@ -281,10 +381,13 @@ static void all_is_seen(void **state)
 	}
 	assert_int_equal(n_groups(m, "nobody"), 0);
 	assert_int_equal(n_instances(m, "nobody"), 0);
-	assert_int_equal(skv_core_files(m->e.core, "s", &m->e.arena, &f, &n, &m->e.err), SKV_OK);
-	assert_int_equal(skv_core_files(m->e.core, "no", &m->e.arena, &f, &n, &m->e.err),
+	assert_int_equal(skv_cluster_files(m->e.cluster, "s", &m->e.arena, &f, &n, &m->e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_files(m->e.cluster, "no", &m->e.arena, &f, &n, &m->e.err),
 			 SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_stats_all(m->e.core, &m->e.arena, &st, &m->e.err), SKV_OK);
+	assert_int_equal(skv_cluster_stats_all(m->e.cluster, &first_page, &m->e.arena, &st,
+					       &m->e.err),
+			 SKV_OK);
 	assert_int_equal(st.n_storages, 1);
 	assert_int_equal(st.n_groups, 3);
 	assert_int_equal(st.n_instances, 3);
@@ -307,16 +410,16 @@ static void threads_that_may_not_wait_do_not(void **state)
 	part(m);
 	skv_thread_waits = false;
 	asked = m->asked;
-	assert_int_equal(skv_core_groups(m->e.core, NULL, &m->e.arena, &g, &n, &m->e.err),
+	assert_int_equal(skv_cluster_every_group(m->e.cluster, "", &m->e.arena, &g, &n, &m->e.err),
 			 SKV_E_NOT_OWNER);
-	skv_find(m->e.core, &all, &door);
+	skv_find(m->e.cluster, &all, &door);
 	assert_true(door.unknown);
 	skv_error_clear(&m->e.err);
 	/* a single name is at one manager, and the call goes there */
-	assert_int_equal(skv_core_groups(m->e.core, names[1], &m->e.arena, &g, &n, &m->e.err),
+	assert_int_equal(skv_cluster_group(m->e.cluster, names[1], &m->e.arena, &g, &m->e.err),
 			 SKV_E_NOT_OWNER);
-	assert_int_equal(skv_find(m->e.core, &one, &door), SKV_THERE);
-	assert_true(door.sure && door.partition == 1);
+	assert_int_equal(skv_find(m->e.cluster, &one, &door), SKV_THERE);
+	assert_int_equal(door.partition, 1);
 	assert_int_equal(n_groups(m, names[0]), 1);
 	assert_int_equal(m->asked, asked);
 }
@@ -342,19 +445,25 @@ static void all_is_changed(void **state)
 	/* errors are those of one */
 	assert_int_equal(env_instance(&m->e, "x", "nobody", &spec, 1), SKV_E_NOT_FOUND);
 	assert_int_equal(env_instance(&m->e, "a", "b", &spec, 1), SKV_E_CONFLICT);
-	assert_int_equal(skv_core_group_create(m->e.core, &g, &m->e.err), SKV_E_CONFLICT);
+	assert_int_equal(
+		skv_cluster_group_put(m->e.cluster, &g, SKV_PUT_NEW, NULL, NULL, &m->e.err),
+		SKV_E_CONFLICT);
 	assert_string_equal(m->e.err.field, "name");
-	assert_int_equal(skv_core_group_put(m->e.core, &g, &version, NULL, &m->e.err),
-			 SKV_E_CONFLICT);
+	assert_int_equal(
+		skv_cluster_group_put(m->e.cluster, &g, SKV_PUT_ANY, &version, NULL, &m->e.err),
+		SKV_E_CONFLICT);
 	assert_string_equal(m->e.err.field, "version");
 	version = 0;
-	assert_int_equal(skv_core_group_put(m->e.core, &g, &version, NULL, &m->e.err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(m->e.core, "c", &m->e.err), SKV_E_IN_USE);
-	assert_int_equal(skv_core_storage_delete(m->e.core, "s", &m->e.err), SKV_E_IN_USE);
-	assert_int_equal(skv_core_instance_delete_unused(m->e.core, "t", "b", 60000, false,
-							 &m->e.err),
+	assert_int_equal(
+		skv_cluster_group_put(m->e.cluster, &g, SKV_PUT_ANY, &version, NULL, &m->e.err),
+		SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(m->e.cluster, "c", &m->e.err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_storage_delete(m->e.cluster, "s", &m->e.err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_instance_delete(m->e.cluster, "t", "b",
+						     &(struct skv_unused){ 60000, false },
+						     &m->e.err),
 			 SKV_E_IN_USE);
-	assert_int_equal(skv_core_file_drain(m->e.core, "s", 99, true, false, &m->e.err),
+	assert_int_equal(env_file_drain(m->e.cluster, "s", 99, true, false, &m->e.err),
 			 SKV_E_NOT_FOUND);
 	/* pages: storage, group and instance are in one partition, whichever */
 	for (uint32_t i = 0; i < N; i++) {
@@ -366,22 +475,26 @@ static void all_is_changed(void **state)
 		assert_int_equal(env_group(&m->e, name, 0, name), SKV_OK);
 		assert_int_equal(env_instance(&m->e, name, name, &page, 1), SKV_OK);
 		assert_int_equal(capacity(m, name), 200);
-		assert_int_equal(skv_core_instance_delete(m->e.core, "t", name, &m->e.err), SKV_OK);
-		assert_int_equal(skv_core_group_delete(m->e.core, name, &m->e.err), SKV_OK);
+		assert_int_equal(
+			skv_cluster_instance_delete(m->e.cluster, "t", name, NULL, &m->e.err),
+			SKV_OK);
+		assert_int_equal(skv_cluster_group_delete(m->e.cluster, name, &m->e.err), SKV_OK);
 		tick(m, 2, 100);
-		assert_int_equal(skv_core_storage_delete(m->e.core, name, &m->e.err), SKV_OK);
+		assert_int_equal(skv_cluster_storage_delete(m->e.cluster, name, &m->e.err), SKV_OK);
 		assert_int_equal(n_storages(m, name), 0);
 	}
 	for (uint32_t i = 0; i < 6; i++) {
-		assert_int_equal(skv_core_instance_delete(m->e.core, "t", names[i], &m->e.err),
+		assert_int_equal(
+			skv_cluster_instance_delete(m->e.cluster, "t", names[i], NULL, &m->e.err),
+			SKV_OK);
+		assert_int_equal(skv_cluster_group_delete(m->e.cluster, names[i], &m->e.err),
 				 SKV_OK);
-		assert_int_equal(skv_core_group_delete(m->e.core, names[i], &m->e.err), SKV_OK);
 	}
 	assert_int_equal(n_groups(m, NULL), 0);
 	tick(m, 2, 100);
 	assert_int_equal(put_storage(m, "s", "null", 60 * UNIT), SKV_OK);
 	assert_int_equal(capacity(m, "s"), 60 * UNIT);
-	assert_int_equal(skv_core_storage_delete(m->e.core, "s", &m->e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(m->e.cluster, "s", &m->e.err), SKV_OK);
 	assert_int_equal(n_storages(m, NULL), 0);
 }
 
@@ -397,18 +510,18 @@ static void an_owner_that_is_away_is_named(void **state)
 	make(m);
 	part(m);
 	end_other(m, 2);
-	assert_int_equal(skv_core_groups(m->e.core, NULL, &m->e.arena, &g, &n, &m->e.err),
+	assert_int_equal(skv_cluster_every_group(m->e.cluster, "", &m->e.arena, &g, &n, &m->e.err),
 			 SKV_E_UNAVAILABLE);
 	assert_non_null(strstr(m->e.err.message, "partition 2"));
 	assert_non_null(strstr(m->e.err.message, "does not answer"));
 	assert_int_equal(n_groups(m, names[1]), 1);
 	assert_int_equal(put_storage(m, "new", "null", 30 * UNIT), SKV_E_UNAVAILABLE);
 	tick(m, 100, 100); /* it is taken over */
-	assert_int_equal(skv_core_partition_state(m->e.core, 2), SKV_CORE_READY);
+	assert_int_equal(skv_cluster_partition_state(m->e.cluster, 2), SKV_CORE_READY);
 	assert_int_equal(n_groups(m, NULL), 3);
 	assert_int_equal(put_storage(m, "new", "null", 30 * UNIT), SKV_OK);
 	assert_int_equal(capacity(m, "new"), 30 * UNIT);
-	assert_int_equal(skv_core_storage_delete(m->e.core, "new", &m->e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(m->e.cluster, "new", &m->e.err), SKV_OK);
 }
 
 /* Whichever change is the last one that is answered, the same again completes it. */
@@ -430,11 +543,11 @@ static void what_was_cut_is_completed_by_a_repeat(void **state)
 		assert_int_equal(capacity(m, "new"), 30 * UNIT);
 		m->changes = 0;
 		m->cut = i / 2;
-		rounds += skv_core_storage_delete(m->e.core, "new", &m->e.err) != SKV_OK;
+		rounds += skv_cluster_storage_delete(m->e.cluster, "new", &m->e.err) != SKV_OK;
 		m->cut = NEVER;
 		tick(m, 10, 100);
 		if (n_storages(m, "new"))
-			assert_int_equal(skv_core_storage_delete(m->e.core, "new", &m->e.err),
+			assert_int_equal(skv_cluster_storage_delete(m->e.cluster, "new", &m->e.err),
 					 SKV_OK);
 		assert_int_equal(n_storages(m, "new"), 0);
 	}
@@ -450,6 +563,7 @@ static void put(struct managers *m, uint32_t partition, uint64_t first, uint32_t
 	struct skv_key k[16];
 	char session[SKV_SESSION_ID_HEX + 1];
 
+	there.cluster = NULL;
 	there.core = m->other[partition];
 	skv_arena_init(&there.arena);
 	env_keys(k, n, 7, first);
@@ -481,7 +595,9 @@ static void capacity_goes_to_who_needs_it(void **state)
 	}
 	assert_int_equal(capacity(m, "s"), 30 * UNIT);
 	assert_in_range(storage_of(m, 2), MORE * UNIT, 28 * UNIT);
-	assert_int_equal(skv_core_stats_all(m->e.core, &m->e.arena, &st, &m->e.err), SKV_OK);
+	assert_int_equal(skv_cluster_stats_all(m->e.cluster, &first_page, &m->e.arena, &st,
+					       &m->e.err),
+			 SKV_OK);
 	assert_int_equal(st.evicted_blocks, 0);
 	assert_int_equal(st.blocks, 16 * MORE);
 	m->asked = 0;

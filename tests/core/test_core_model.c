@@ -676,8 +676,11 @@ static void put_shares(struct model *m)
 					     .weight = rnd(m, 4),
 					     .capacity = rnd(m, 2) * (1 + rnd(m, 100)) * BLOCK };
 
-	assert_int_equal(skv_core_group_put(m->e.core, &g, NULL, NULL, &m->e.err), SKV_OK);
-	assert_int_equal(skv_core_instance_put(m->e.core, &j, NULL, &m->e.err), SKV_OK);
+	assert_int_equal(
+		skv_cluster_group_put(m->e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &m->e.err),
+		SKV_OK);
+	assert_int_equal(skv_cluster_instance_put(m->e.cluster, &j, SKV_PUT_ANY, NULL, &m->e.err),
+			 SKV_OK);
 }
 
 /* Blocks of another instance come, of which the model only knows that they are not ours. */

@@ -317,7 +317,7 @@ static void only_what_can_be_leased_is_returned(void **state)
 	struct env *e = *state;
 	struct skv_group_view *v;
 	struct skv_key k[20];
-	uint32_t has[20], n;
+	uint32_t has[20];
 	struct skv_lookup_req q = ask(SKV_LOOKUP_PREFIX, k, 20);
 	struct skv_lookup_res r;
 
@@ -328,9 +328,10 @@ static void only_what_can_be_leased_is_returned(void **state)
 		has[i] = 7;
 	env_keys(k, 20, 1, 1);
 	put(e, k, has, 20);
-	assert_int_equal(skv_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group(e->cluster, "g", &e->arena, &v, &e->err), SKV_OK);
 	g.capacity = v->used_bytes / 20 * 25; /* of which 12 blocks may be leased */
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
 	q.lease_ms = 3000;
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 20);
@@ -370,7 +371,7 @@ static void of_trailing_hits_the_last_are_leased(void **state)
 	struct env *e = *state;
 	struct skv_group_view *v;
 	struct skv_key k[20];
-	uint32_t has[20], n;
+	uint32_t has[20];
 	struct skv_lookup_req q = ask(SKV_LOOKUP_TRAILING, k, 20);
 	struct skv_lookup_res r;
 
@@ -381,9 +382,10 @@ static void of_trailing_hits_the_last_are_leased(void **state)
 		has[i] = i == 15 ? 0 : 7;
 	env_keys(k, 20, 1, 1);
 	put(e, k, has, 20);
-	assert_int_equal(skv_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group(e->cluster, "g", &e->arena, &v, &e->err), SKV_OK);
 	g.capacity = v->used_bytes / 19 * 20; /* of which 10 blocks may be leased */
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
 	q.lease_ms = 3000; /* whatever only_leased says */
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 10);
@@ -432,7 +434,8 @@ static void set_enabled(struct env *e, const char *name, bool enabled)
 				      .capacity = 8192 * KB, .unit = 64 * KB,
 				      .file_size = 64 * KB * 16, .enabled = enabled };
 
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 }
 
 static void specs_on_disabled_storages_may_be_skipped(void **state)
@@ -448,8 +451,9 @@ static void specs_on_disabled_storages_may_be_skipped(void **state)
 	env_keys(k, 2, 1, 1);
 	put(e, k, full, 2);
 	assert_int_equal(env_storage(e, "s2", 8192 * KB, 64 * KB), SKV_OK);
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
-	skv_core_tick(e->core);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
+	skv_cluster_tick(e->cluster);
 	set_enabled(e, "s", false);
 	put(e, k, rest, 2); /* goes to the other one */
 	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
@@ -513,19 +517,20 @@ static void fill(struct env *e, const char *policy, uint32_t has, uint32_t end,
 				    .policy = policy };
 	uint32_t specs[LONG];
 	struct skv_group_view *v;
-	uint32_t n;
 
 	for (uint32_t i = 0; i < LONG; i++)
 		specs[i] = i + 2 < LONG ? has : end;
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
 	for (uint32_t p = 0; p < PROMPTS; p++) {
 		env_keys(k[p], LONG, 100 + p, 1);
 		put(e, k[p], specs, LONG);
 		env_advance(e, 10);
 	}
-	assert_int_equal(skv_core_groups(e->core, "g", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group(e->cluster, "g", &e->arena, &v, &e->err), SKV_OK);
 	g.capacity = v->used_bytes;
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
 }
 
 /* Makes room for n blocks with these specs, each in a chain of its own. */

@@ -19,7 +19,7 @@ static int put_storage(struct env *e, const char *name, uint64_t files, bool dra
 				      .file_size = files > 1 ? 2 * UNIT : UNIT,
 				      .enabled = true, .draining = draining, .move = move };
 
-	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
 /* Writes key {1, first}... with checksums 1000 + i (0: without any). */
@@ -52,7 +52,8 @@ static void setup_with(struct env *e, uint64_t t_files)
 	env_open(e);
 	assert_int_equal(put_storage(e, "s", 4, false, false), SKV_OK);
 	assert_int_equal(put_storage(e, "t", t_files, true, false), SKV_OK);
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
+			 SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	put(e, 0, KEYS, 1000);
 	assert_int_equal(put_storage(e, "t", t_files, false, false), SKV_OK);
@@ -173,7 +174,7 @@ static void test_a_storage_is_moved_and_empty(void **state)
 	env_stats(&e, &st);
 	assert_int_equal(st.storages[0].files, 0);
 	assert_int_equal(count_in(&e, "t"), KEYS);
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	assert_int_equal(c.evicted_blocks, 0);
 	env_check(&e);
 	env_destroy(&e);
@@ -449,7 +450,7 @@ static const char *waits_for(struct env *e)
 	uint32_t n;
 
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_files(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e->cluster, "s", &e->arena, &v, &n, &e->err), SKV_OK);
 	return n ? v[0].waits_for : "gone";
 }
 
@@ -529,9 +530,9 @@ static void test_a_file_is_moved(void **state)
 	setup(&e);
 	assert_int_equal(put_storage(&e, "s", 4, false, false), SKV_OK);
 	assert_int_equal(put_storage(&e, "t", 4, true, false), SKV_OK);
-	assert_int_equal(skv_core_file_drain(e.core, "s", 0, false, true, &e.err), SKV_E_INVALID);
+	assert_int_equal(env_file_drain(e.cluster, "s", 0, false, true, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "move");
-	assert_int_equal(skv_core_file_drain(e.core, "s", 0, true, true, &e.err), SKV_OK);
+	assert_int_equal(env_file_drain(e.cluster, "s", 0, true, true, &e.err), SKV_OK);
 	env_crash(&e); /* it is durable */
 	env_open(&e);
 	for (int i = 0; i < 20; i++) {
@@ -546,7 +547,7 @@ static void test_a_file_is_moved(void **state)
 		env_advance(&e, 100);
 	assert_int_equal(count_in(&e, "s"), KEYS);
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_files(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e.cluster, "s", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_true(n > 0 && v[0].file != 0);
 	env_check(&e);
 	env_destroy(&e);
@@ -613,7 +614,8 @@ static void test_appends_fail(void **state)
 			if (rc == SKV_OK && n)
 				env_move_finish(&e, id, moved, n, true, &f);
 			env_advance(&e, 700);
-			for (int i = 0; i < 99 && skv_core_state_get(e.core) != SKV_CORE_READY; i++)
+			for (int i = 0;
+			     i < 99 && skv_cluster_state_get(e.cluster) != SKV_CORE_READY; i++)
 				env_advance(&e, 700);
 			env_check(&e);
 		}

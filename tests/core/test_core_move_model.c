@@ -92,7 +92,8 @@ static void drain(struct model *m, const char *name, bool on)
 				      .capacity = FILES * UNIT, .unit = UNIT, .file_size = UNIT,
 				      .enabled = true, .draining = on, .move = on };
 
-	skv_core_storage_put(m->e.core, &s, NULL, &m->e.err); /* it may fail, and is tried again */
+	/* it may fail, and is tried again */
+	skv_cluster_storage_put(m->e.cluster, &s, SKV_PUT_ANY, NULL, &m->e.err);
 }
 
 static void check_reads(struct model *m)
@@ -355,9 +356,9 @@ static void do_finish(struct model *m)
 static void wait_ready(struct model *m)
 {
 	calm(m, false);
-	for (int i = 0; i < 200 && skv_core_state_get(m->e.core) != SKV_CORE_READY; i++)
+	for (int i = 0; i < 200 && skv_cluster_state_get(m->e.cluster) != SKV_CORE_READY; i++)
 		env_advance(&m->e, 100);
-	assert_int_equal(skv_core_state_get(m->e.core), SKV_CORE_READY);
+	assert_int_equal(skv_cluster_state_get(m->e.cluster), SKV_CORE_READY);
 }
 
 static void do_restart(struct model *m)
@@ -429,7 +430,9 @@ static void run(unsigned seed, uint32_t steps)
 	env_open(&m->e);
 	drain(m, "s", false);
 	drain(m, "t", true);
-	assert_int_equal(skv_core_group_put(m->e.core, &g, NULL, NULL, &m->e.err), SKV_OK);
+	assert_int_equal(
+		skv_cluster_group_put(m->e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &m->e.err),
+		SKV_OK);
 	assert_int_equal(env_instance(&m->e, "i", "g", specs, SPECS), SKV_OK);
 	for (uint32_t i = 0; i < steps; i++) {
 		step(m);
@@ -442,7 +445,7 @@ static void run(unsigned seed, uint32_t steps)
 		}
 	}
 	look_at_all(m);
-	skv_core_counters_get(m->e.core, &c);
+	skv_cluster_counters_get(m->e.cluster, &c);
 	assert_int_equal(c.evicted_blocks, 0); /* of the last manager */
 	print_message("seed %u: %llu slots moved, %llu restarts\n", seed,
 		      (unsigned long long)m->moved, (unsigned long long)m->killed);

@@ -20,7 +20,7 @@ static int put_instance(struct env *e, const char *id, uint32_t n_specs, bool na
 					     .n_specs = n_specs,
 					     .extra = "", .named = named };
 
-	return skv_core_instance_put(e->core, &i, NULL, &e->err);
+	return skv_cluster_instance_put(e->cluster, &i, SKV_PUT_ANY, NULL, &e->err);
 }
 
 static int setup(void **state)
@@ -332,7 +332,7 @@ static void test_largest(void **state)
 	assert_int_equal(r.n_write, SKV_MAX_KEYS);
 	memcpy(session, r.session, sizeof session);
 	env_advance(e, 20);
-	skv_core_counters_get(e->core, &n);
+	skv_cluster_counters_get(e->cluster, &n);
 	assert_true(n.checkpoints > 0 && n.checkpoint_failures == 0);
 	reopen(e, false);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
@@ -366,10 +366,10 @@ static void test_no_memory(void **state)
 		failed = skv_mem_count() >= n;
 		skv_mem_fail_at(0);
 		env_advance(e, 30000);
-		if (skv_core_state_get(e->core) != SKV_CORE_READY || rc != SKV_OK) {
+		if (skv_cluster_state_get(e->cluster) != SKV_CORE_READY || rc != SKV_OK) {
 			assert_int_equal(rc == SKV_OK, false);
-			for (int i = 0; i < 100 && skv_core_state_get(e->core) != SKV_CORE_READY;
-			     i++)
+			for (int i = 0;
+			     i < 100 && skv_cluster_state_get(e->cluster) != SKV_CORE_READY; i++)
 				env_advance(e, 100);
 		}
 		env_check(e);

@@ -38,9 +38,10 @@ static void open_again(struct env *e)
 			continue;
 		env_arm(e);
 		e->o.store = e->store;
-		rc = skv_core_create(&e->o, &e->core, &e->err);
-		if (rc == SKV_OK && skv_core_wait_ready(e->core, 5000) == SKV_OK) {
-			skv_core_tick(e->core);
+		rc = skv_cluster_create(&e->o, &e->cluster, &e->err);
+		e->core = rc == SKV_OK ? skv_cluster_core(e->cluster, 0) : NULL;
+		if (rc == SKV_OK && skv_cluster_wait_ready(e->cluster, 5000) == SKV_OK) {
+			skv_cluster_tick(e->cluster);
 			return;
 		}
 		if (rc == SKV_OK)
@@ -165,9 +166,9 @@ static void come_and_go(struct env *e)
 	assert_int_equal(rc, SKV_OK);
 	memcpy(session, r.session, 33);
 	INSIST(e, rc, env_finish(e, session, NULL, 0, &f));
-	WELL_OR_GONE(e, skv_core_instance_delete(e->core, "t", "j", &e->err));
-	WELL_OR_GONE(e, skv_core_group_delete(e->core, "g2", &e->err));
-	WELL_OR_GONE(e, skv_core_storage_delete(e->core, "s2", &e->err));
+	WELL_OR_GONE(e, skv_cluster_instance_delete(e->cluster, "t", "j", NULL, &e->err));
+	WELL_OR_GONE(e, skv_cluster_group_delete(e->cluster, "g2", &e->err));
+	WELL_OR_GONE(e, skv_cluster_storage_delete(e->cluster, "s2", &e->err));
 }
 
 /* Pins of one chain that last, and of another that are taken back. Returns whether all
@@ -254,7 +255,7 @@ static void scenario(struct env *e)
 	drop(e, k[1]);
 	acknowledged[1] = false;
 	trim(e, long_ago);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	env_crash(e);
 	open_again(e);
 	if (open[4])

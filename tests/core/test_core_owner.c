@@ -23,7 +23,7 @@ static void second(struct env *a, struct env *b)
 	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
 	b->o.store = b->store;
 	b->o.owner_lease_ms = a->o.owner_lease_ms;
-	assert_int_equal(skv_core_create(&b->o, &b->core, &b->err), SKV_OK);
+	env_create(b);
 }
 
 static void the_stopped_owner_neither_answers_nor_appends(void **state)
@@ -46,20 +46,20 @@ static void the_stopped_owner_neither_answers_nor_appends(void **state)
 
 	second(&a, &b); /* and `a` is stopped: nobody ticks it */
 	skv_fake_clock_advance(&b.clock, 100);
-	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
-	skv_core_tick(b.core);
+	assert_int_equal(skv_cluster_wait_ready(b.cluster, 10000), SKV_OK);
+	skv_cluster_tick(b.cluster);
 	assert_int_equal(env_match(&b, k, 4), 2);
 	/* its session goes on here */
 	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK);
 
 	skv_fake_clock_advance(&a.clock, 100); /* `a` wakes up */
-	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_cluster_may_answer(a.cluster), SKV_E_NOT_OWNER);
 	assert_int_equal(env_lookup(&a, k, 2, SKV_LOOKUP_PREFIX, 0, &r), SKV_E_NOT_OWNER);
 	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s),
 			 SKV_E_NOT_OWNER);
-	skv_core_tick(a.core); /* it finds out that it was fenced */
-	skv_core_tick(a.core);
-	assert_int_not_equal(skv_core_state_get(a.core), SKV_CORE_STOPPED);
+	skv_cluster_tick(a.cluster); /* it finds out that it was fenced */
+	skv_cluster_tick(a.cluster);
+	assert_int_not_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STOPPED);
 	env_crash(&a);
 
 	env_crash(&b);
@@ -96,8 +96,8 @@ static void a_fenced_append_makes_a_standby(void **state)
 	rc = env_start(&a, &(struct env_start){ .keys = k + 1, .n = 1 }, &s);
 	assert_int_equal(rc, SKV_E_NOT_OWNER);
 	/* it acquires again: nobody else did */
-	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
-	skv_core_tick(a.core);
+	assert_int_equal(skv_cluster_wait_ready(a.cluster, 10000), SKV_OK);
+	skv_cluster_tick(a.cluster);
 	assert_int_equal(env_match(&a, k, 2), 1);
 	env_check(&a);
 	env_destroy(&a);
@@ -133,12 +133,12 @@ static void an_ended_lease_stops_no_batch(void **state)
 	req.keys = k + 1;
 	assert_int_equal(skv_core_start(a.core, &req, &s, &a.arena, &a.err, &done), SKV_PENDING);
 	skv_fake_clock_advance(&a.clock, 60001);
-	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
-	skv_core_tick(a.core);
+	assert_int_equal(skv_cluster_may_answer(a.cluster), SKV_E_NOT_OWNER);
+	skv_cluster_tick(a.cluster);
 	assert_int_equal(status, SKV_OK);
-	skv_core_tick(a.core);
-	assert_int_equal(skv_core_may_answer(a.core), SKV_OK);
-	skv_core_counters_get(a.core, &counters);
+	skv_cluster_tick(a.cluster);
+	assert_int_equal(skv_cluster_may_answer(a.cluster), SKV_OK);
+	skv_cluster_counters_get(a.cluster, &counters);
 	assert_int_equal(counters.takeovers, 1);
 	assert_int_equal(counters.leases_lost, 1);
 	assert_int_equal(counters.lease_failures, 1);
@@ -170,11 +170,11 @@ static void a_slow_append_is_counted(void **state)
 	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 2, 1, 1);
 	env_put(&a, k, 1);
-	skv_core_counters_get(a.core, &counters);
+	skv_cluster_counters_get(a.cluster, &counters);
 	assert_int_equal(counters.commit_stalls, 0);
 	skv_fault_store_set(a.store, &rule);
 	env_put(&a, k + 1, 1);
-	skv_core_counters_get(a.core, &counters);
+	skv_cluster_counters_get(a.cluster, &counters);
 	assert_int_equal(counters.commit_stalls, 1);
 	env_destroy(&a);
 }
@@ -187,7 +187,7 @@ static uint32_t tick_until(struct env *a, const int *told)
 	uint32_t ms = 0;
 
 	for (; !*told && ms < 60000; ms += 50) {
-		skv_core_tick(a->core);
+		skv_cluster_tick(a->cluster);
 		skv_fake_clock_advance(&a->clock, 50);
 	}
 	return ms;
@@ -217,22 +217,22 @@ static void a_barred_store_is_not_asked_for_ever(void **state)
 		rule.status = i < 3 ? lasting[i] : SKV_E_STORE_IO;
 		why = 0;
 		skv_fault_store_set(a.store, &rule);
-		assert_int_equal(skv_core_demote(a.core, 0, &a.err), SKV_OK);
+		assert_int_equal(skv_cluster_demote(a.cluster, 0, &a.err), SKV_OK);
 		tick_until(&a, &why);
 		assert_int_equal(why, i < 3 ? SKV_E_UNAVAILABLE : 0);
-		skv_core_counters_get(a.core, &counters);
+		skv_cluster_counters_get(a.cluster, &counters);
 		assert_int_equal(counters.store_refusals, i < 3 ? 10 : 0);
 		assert_true(counters.lease_failures >= 10);
-		assert_int_equal(skv_core_ready(a.core, &a.err),
+		assert_int_equal(skv_cluster_ready(a.cluster, &a.err),
 				 i < 3 ? SKV_E_NOT_READY : SKV_E_NOT_OWNER);
 		assert_int_equal(strstr(a.err.message, "metadata store cannot be used") != NULL,
 				 i < 3);
 		skv_fault_store_set(a.store, &none);
 		for (int n = 0; n < 40; n++) {
-			skv_core_tick(a.core);
+			skv_cluster_tick(a.cluster);
 			skv_fake_clock_advance(&a.clock, a.o.owner_lease_ms / 10);
 		}
-		assert_int_equal(skv_core_ready(a.core, &a.err), SKV_OK);
+		assert_int_equal(skv_cluster_ready(a.cluster, &a.err), SKV_OK);
 		env_destroy(&a);
 	}
 }
@@ -258,39 +258,39 @@ static void a_demoted_owner_stays_out(void **state)
 	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	second(&a, &b);
-	assert_int_equal(skv_core_demote(b.core, 1000, &b.err), SKV_E_NOT_OWNER);
-	skv_core_tick(b.core);
-	skv_core_leader(b.core, other, leader, &left);
+	assert_int_equal(skv_cluster_demote(b.cluster, 1000, &b.err), SKV_E_NOT_OWNER);
+	skv_cluster_tick(b.cluster);
+	skv_cluster_leader(b.cluster, other, leader, &left);
 	assert_int_equal(left, 0);
-	skv_core_leader(a.core, self, other, &left);
+	skv_cluster_leader(a.cluster, self, other, &left);
 	assert_string_equal(self, other);
 	assert_string_equal(self, leader);
 	assert_in_range(left, 1, 2000);
 
-	assert_int_equal(skv_core_demote(a.core, 60000, &a.err), SKV_OK);
-	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
-	assert_int_equal(skv_core_demote(a.core, 60000, &a.err), SKV_E_NOT_OWNER);
-	skv_core_tick(a.core);
-	skv_core_leader(a.core, self, leader, &left);
+	assert_int_equal(skv_cluster_demote(a.cluster, 60000, &a.err), SKV_OK);
+	assert_int_equal(skv_cluster_may_answer(a.cluster), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_cluster_demote(a.cluster, 60000, &a.err), SKV_E_NOT_OWNER);
+	skv_cluster_tick(a.cluster);
+	skv_cluster_leader(a.cluster, self, leader, &left);
 	assert_string_equal(leader, ""); /* nobody yet */
 	assert_int_equal(left, 0);
-	skv_core_tick(b.core);
-	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
+	skv_cluster_tick(b.cluster);
+	assert_int_equal(skv_cluster_wait_ready(b.cluster, 10000), SKV_OK);
 	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK);
-	skv_core_tick(a.core);
-	skv_core_leader(a.core, self, leader, &left);
-	skv_core_leader(b.core, self, other, &left);
+	skv_cluster_tick(a.cluster);
+	skv_cluster_leader(a.cluster, self, leader, &left);
+	skv_cluster_leader(b.cluster, self, other, &left);
 	assert_string_equal(leader, other);
 
 	env_shutdown(&b); /* nobody leads now, but `a` still stays out */
 	env_destroy(&b);
-	skv_core_tick(a.core);
-	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
+	skv_cluster_tick(a.cluster);
+	assert_int_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STANDBY);
 	env_advance(&a, 60000);
-	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
-	skv_core_tick(a.core);
+	assert_int_equal(skv_cluster_wait_ready(a.cluster, 10000), SKV_OK);
+	skv_cluster_tick(a.cluster);
 	assert_int_equal(env_match(&a, k, 2), 2);
-	assert_int_equal(skv_core_owner_seen_ms(a.core), skv_wall_ms(&a.clock.clock));
+	assert_int_equal(skv_cluster_owner_seen_ms(a.cluster), skv_wall_ms(&a.clock.clock));
 	env_check(&a);
 	env_destroy(&a);
 }
@@ -314,7 +314,8 @@ static void boot(struct machine *m, enum skv_durability durability)
 	m->e.o.boot_id = BOOT_A;
 	m->e.store_options.durability = durability;
 	env_open(&m->e);
-	assert_int_equal(skv_core_storage_put(m->e.core, &st, NULL, &m->e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(m->e.cluster, &st, SKV_PUT_ANY, NULL, &m->e.err),
+			 SKV_OK);
 	assert_int_equal(env_group(&m->e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(&m->e, "i", "g", &spec, 1), SKV_OK);
 }

@@ -61,8 +61,7 @@ static void each_event_in_each_state(void **state)
 
 			ownership_on(&o, &in);
 			if (letters[o.state] != (moves ? to : letters[s]))
-				fail_msg("%s, event %d: %s", own_state_name((enum own_state)s), e,
-					 own_state_name(o.state));
+				fail_msg("%c, event %d: %c", letters[s], e, letters[o.state]);
 			assert_int_equal(o.given_up, before.given_up + ends);
 			/* nothing is answered or appended after a loss, or when it has ended */
 			if (moves && (strchr("sx", to) || o.end == OWN_END_LOST))

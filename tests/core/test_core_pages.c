@@ -126,7 +126,7 @@ static void any_capacity_will_do(void **state)
 	(void)state;
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	env_stats(&e, &st);
 	assert_int_equal(st.storages[0].spec.capacity, 5000);
 	assert_int_equal(st.storages[0].spec.unit, 0);
@@ -134,21 +134,25 @@ static void any_capacity_will_do(void **state)
 	assert_int_equal(st.storages[0].file_bytes, 5000);
 	assert_true(st.storages[0].healthy);
 	s.unit = 4096;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "unit");
 	s.unit = 0;
 	s.file_size = 4096;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "file_size");
 	s.file_size = 0;
 	s.capacity = 1ull << 33;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_E_INVALID);
 	s.capacity = 4999;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_CONFLICT);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_E_CONFLICT);
 	s.name = "none";
 	s.capacity = 0;
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e.core, "none", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "none", &e.err), SKV_OK);
 	env_destroy(&e);
 }
 
@@ -162,7 +166,7 @@ static void a_storage_grows_and_goes(void **state)
 	(void)state;
 	open_pages(&e, 10);
 	assert_int_equal(put(&e, 1, 10), 10);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	reserve(&e, 2, 40, &r);
 	assert_int_equal(r.n_write, 40);
 	assert_int_equal(found(&e, 1, 10), 10);
@@ -171,9 +175,9 @@ static void a_storage_grows_and_goes(void **state)
 	assert_int_equal(settle(&e, &r, 0, 40, 40).committed, 40);
 	assert_int_equal(found(&e, 1, 10), 10);
 	expect_used(&e, 50, 0, 0);
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "g", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &e.err), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	env_check(&e);
@@ -195,7 +199,8 @@ static void pages_have_no_bytes(void **state)
 	assert_int_equal(env_instance(&e, "big", "g", &big, 1), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "specs[0].size");
 	assert_int_equal(env_storage(&e, "bytes", 1 << 20, 65536), SKV_OK);
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "storages");
 	assert_int_equal(env_instance(&e, "two", "g", two, 2), SKV_OK);
 	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1,
@@ -204,10 +209,38 @@ static void pages_have_no_bytes(void **state)
 	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1,
 							    .offsets = &place }, &res),
 			 SKV_E_UNSUPPORTED);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = &k, .n = 1, .anonymous = true,
-							    .request_id = "r" }, &res),
-			 SKV_E_INVALID);
-	assert_string_equal(e.err.field, "request_id");
+	env_destroy(&e);
+}
+
+/* A manager may run a call again that another one has carried out, and not answered. */
+static void a_repeated_reservation_has_the_same_pages(void **state)
+{
+	struct env_start once = { .n = 3, .anonymous = true, .request_id = "r" };
+	struct skv_start_res res;
+	struct skv_key k[3];
+	uint64_t page[3];
+	struct env e;
+
+	(void)state;
+	open_pages(&e, 100);
+	env_keys(k, 3, 5, 1);
+	once.keys = k;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(env_start(&e, &once, &res), SKV_OK);
+		assert_int_equal(res.n_write, 3);
+		for (uint32_t at = 0; at < 3; at++) {
+			assert_int_equal(res.outcome[at], SKV_START_WRITE);
+			assert_true(i == 0 || res.loc[at].offset == page[at]);
+			page[at] = res.loc[at].offset;
+		}
+		expect_used(&e, 3, 0, 1);
+		if (i == 1) {
+			env_crash(&e);
+			env_open(&e);
+		}
+	}
+	once.n = 2;
+	assert_int_equal(env_start(&e, &once, &res), SKV_E_CONFLICT);
 	env_destroy(&e);
 }
 
@@ -326,7 +359,7 @@ static void a_repeat_waits_for_the_first(void **state)
 	env_check(&e);
 	assert_int_equal(found(&e, 1, 4), 0); /* nothing is visible before it is durable */
 	while (second.status == 77)
-		skv_core_tick(e.core);
+		skv_cluster_tick(e.cluster);
 	assert_int_equal(first.status, SKV_OK);
 	assert_int_equal(second.status, SKV_OK);
 	assert_int_equal(first.res.committed, 2);
@@ -620,7 +653,8 @@ static void a_quota_of_pages_binds(void **state)
 
 	(void)state;
 	open_pages(&e, 100);
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	reserve(&e, 1, 30, &r);
 	assert_int_equal(r.n_write, 20);
 	settle(&e, &r, 0, 20, 20);
@@ -633,13 +667,15 @@ static void a_quota_of_pages_binds(void **state)
 	g.capacity = 0;
 	g.quotas = &quota;
 	g.n_quotas = 1;
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	reserve(&e, 4, 30, &r);
 	assert_int_equal(r.n_write, 7);
 	settle(&e, &r, 0, 7, 7);
 	g.n_quotas = 0;
 	g.max_blocks = 18;
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	reserve(&e, 5, 30, &r);
 	assert_int_equal(r.n_write, 3);
 	env_check(&e);
@@ -654,7 +690,7 @@ static void a_disabled_storage_is_an_error(void **state)
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	assert_int_equal(reserve_as(&e, 1, 4, (struct env_start){ .fit = true }, &r),
 			 SKV_E_UNAVAILABLE);
 	env_destroy(&e);
@@ -711,7 +747,7 @@ static void check_offline(struct env *e, uint64_t used, uint64_t held, uint64_t 
 	struct skv_store *s;
 
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &s, &e->err), SKV_OK);
-	assert_int_equal(skv_core_fsck(s, true, NULL, NULL, NULL, &r, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_fsck(s, true, NULL, NULL, NULL, &r, &e->err), SKV_OK);
 	assert_int_equal(r.problems, 0);
 	assert_int_equal(r.used_slots, used);
 	assert_int_equal(r.held_slots, held);
@@ -794,7 +830,7 @@ static void a_checkpoint_between_record_and_answer(void **state)
 	q.n_commit = 4;
 	assert_int_equal(skv_core_finish_partial(e.core, &q, &res, &arena, &err, &done),
 			 SKV_PENDING);
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s", &err), SKV_E_IN_USE);
 	env_shutdown(&e); /* writes one */
 	env_open(&e);
 	env_check(&e);
@@ -823,7 +859,8 @@ static void an_instance_goes_with_its_reservations(void **state)
 								.deadline_ms = 20000 }, &r),
 				 SKV_OK);
 		settle(&e, &r, 0, 2, 4);
-		assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
+		assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err),
+				 SKV_OK);
 		expect_used(&e, 0, 6, 0);
 		restart(&e, false);
 		expect_used(&e, 0, 6, 0); /* nobody had leased anything */
@@ -907,7 +944,7 @@ static void scenario(struct env *e)
 		if (there < n[i] && there != 0) /* acknowledged, unless its deadline came first */
 			fail_msg("%u of %u pages are there", there, n[i]);
 	}
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 }
 
 static void leaks_nothing(struct env *e)
@@ -986,6 +1023,7 @@ int main(void)
 		cmocka_unit_test(any_capacity_will_do),
 		cmocka_unit_test(a_storage_grows_and_goes),
 		cmocka_unit_test(pages_have_no_bytes),
+		cmocka_unit_test(a_repeated_reservation_has_the_same_pages),
 		cmocka_unit_test(pages_are_settled_one_by_one),
 		cmocka_unit_test(what_is_not_as_said_is_ignored),
 		cmocka_unit_test(a_repeat_waits_for_the_first),

@@ -240,7 +240,7 @@ static void do_partial(struct model *m)
 		env_advance(&m->e, 300);
 		if (now(m) < last)
 			rc = env_partial(&m->e, &q, &res);
-		else if (skv_core_state_get(m->e.core) == SKV_CORE_READY)
+		else if (skv_cluster_state_get(m->e.cluster) == SKV_CORE_READY)
 			break;
 	}
 	assert_true(rc == SKV_OK || transient(rc));

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <lock/one.h>
+#include <model/rules.h>
+
 #include <shell.h>
 
 #define N 3u
@@ -23,6 +26,7 @@ struct scene {
 	struct env e; /* of the partition in turn: clock, store, arena */
 	struct skv_store *base, *view[N];
 	struct skv_core *core[N];
+	struct tenant_rules *rules;
 	struct skv_core_options o[N];
 	const struct skv_store_ops *ops;
 };
@@ -38,7 +42,7 @@ static void shell(const char *top, const char *what)
 static void tick(struct scene *s)
 {
 	for (uint32_t i = 0; i < N; i++)
-		skv_core_tick(s->core[i]);
+		one_tick(s->core[i]);
 }
 
 static bool all_ready(const struct scene *s)
@@ -46,7 +50,7 @@ static bool all_ready(const struct scene *s)
 	bool all = true;
 
 	for (uint32_t i = 0; i < N; i++)
-		all &= skv_core_state_get(s->core[i]) == SKV_CORE_READY;
+		all &= one_state_get(s->core[i]) == SKV_CORE_READY;
 	return all;
 }
 
@@ -56,7 +60,10 @@ static void open_all(struct scene *s)
 					.clock = &s->e.clock.clock };
 
 	assert_int_equal(skv_store_open(s->ops, &so, &s->base, &s->e.err), SKV_OK);
+	s->rules = rules_make();
 	for (uint32_t i = 0; i < N; i++) {
+		const struct one_place at = { .number = i, .shares = true, .rules = s->rules };
+
 		s->view[i] = s->base;
 		if (i)
 			assert_int_equal(skv_store_partition(s->base, i, "secret", &s->view[i],
@@ -65,9 +72,7 @@ static void open_all(struct scene *s)
 		s->o[i] = s->e.o;
 		s->o[i].store = s->view[i];
 		s->o[i].owner_lease_ms = 1000;
-		s->o[i].partition = i;
-		s->o[i].lead = i ? s->core[0] : NULL;
-		assert_int_equal(skv_core_create(&s->o[i], &s->core[i], &s->e.err), SKV_OK);
+		assert_int_equal(one_create(&s->o[i], &at, &s->core[i], &s->e.err), SKV_OK);
 	}
 	for (int i = 0; i < 20 && !all_ready(s); i++)
 		tick(s);
@@ -78,10 +83,11 @@ static void close_all(struct scene *s, bool clean)
 {
 	for (uint32_t i = N; i-- > 0;) {
 		if (clean)
-			skv_core_shutdown(s->core[i]);
-		skv_core_destroy(s->core[i]);
+			one_shutdown(s->core[i]);
+		one_destroy(s->core[i]);
 		s->core[i] = NULL;
 	}
+	rules_free(s->rules);
 	for (uint32_t i = N; i-- > 1;)
 		skv_store_close(s->view[i]);
 	skv_store_close(s->base);
@@ -132,7 +138,7 @@ static void make(struct scene *s, uint32_t i)
 	struct env *e = at(s, i);
 
 	snprintf(root, sizeof root, "%s/slabs", s->top);
-	assert_int_equal(skv_core_storage_put(e->core, &d, NULL, &e->err), SKV_OK);
+	assert_int_equal(one_storage_put(e->core, &d, SKV_PUT_ANY, NULL, &e->err), SKV_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 }
@@ -181,10 +187,10 @@ static void each_has_its_own(void **state)
 		/* clients know one directory, and one way to hash keys */
 		if (i == 0) {
 			memcpy(uuid, st.storages[0].uuid, sizeof uuid);
-			secret = *skv_core_secret(s->core[i]);
+			secret = *one_secret(s->core[i]);
 		}
 		assert_string_equal(st.storages[0].uuid, uuid);
-		assert_memory_equal(skv_core_secret(s->core[i]), &secret, sizeof secret);
+		assert_memory_equal(one_secret(s->core[i]), &secret, sizeof secret);
 	}
 	for (uint32_t i = 0; i < N; i++)
 		check_places(s, i);
@@ -239,10 +245,10 @@ static void each_is_given_up_alone(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		make(s, i);
 	for (uint32_t i = 0; i < N; i++) {
-		assert_int_equal(skv_core_demote(s->core[i], 3000, &s->e.err), SKV_OK);
+		assert_int_equal(one_demote(s->core[i], 3000, &s->e.err), SKV_OK);
 		tick(s);
 		for (uint32_t k = 0; k < N; k++)
-			assert_int_equal(skv_core_state_get(s->core[k]),
+			assert_int_equal(one_state_get(s->core[k]),
 					 k <= i ? SKV_CORE_STANDBY : SKV_CORE_READY);
 	}
 	for (int i = 0; i < 4; i++) {
@@ -250,7 +256,7 @@ static void each_is_given_up_alone(void **state)
 		tick(s);
 	}
 	for (uint32_t i = 0; i < N; i++) {
-		assert_int_equal(skv_core_state_get(s->core[i]), SKV_CORE_STANDBY);
+		assert_int_equal(one_state_get(s->core[i]), SKV_CORE_STANDBY);
 		/* another manager can have them */
 		assert_int_equal(skv_store_acquire(s->view[i], 0, "other", 0, &fence, holder,
 						   sizeof holder, &s->e.err),
@@ -280,14 +286,14 @@ static void a_storage_goes(void **state)
 	for (uint32_t i = N; i-- > 0;) {
 		struct env *e = at(s, i);
 
-		assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
-		assert_int_equal(skv_core_group_delete(e->core, "g", &e->err), SKV_OK);
+		assert_int_equal(one_instance_delete(e->core, "t", "i", NULL, &e->err), SKV_OK);
+		assert_int_equal(one_group_delete(e->core, "g", &e->err), SKV_OK);
 		shell(s->top, "test -e %s/slabs/slabkv-storage");
 		for (int n = 0; n < 20; n++) {
 			skv_fake_clock_advance(&s->e.clock, 1000);
 			tick(s);
 		}
-		assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_OK);
+		assert_int_equal(one_storage_delete(e->core, "s", &e->err), SKV_OK);
 		if (i)
 			check_places(s, i - 1);
 	}
@@ -299,17 +305,20 @@ static void a_storage_goes(void **state)
 
 static void limit(struct scene *s, const struct skv_tenant_spec *spec)
 {
+	static const struct skv_tenant_spec nothing;
 	const struct skv_tenant_view v = { .name = "t", .spec = *spec };
 
-	assert_int_equal(skv_core_tenants_set(s->core[0], &v, 1), SKV_OK);
+	assert_int_equal(rules_set(s->rules, &v, 1, &nothing), SKV_OK);
 }
 
 static struct skv_tenant_use use(struct scene *s)
 {
-	struct skv_tenant_use u;
+	const struct tenant_rule *r = rules_find(s->rules, "t");
 
-	skv_core_tenant_use(s->core[1], "t", &u);
-	return u;
+	return (struct skv_tenant_use){ .bytes = rule_sum(r, TENANT_BYTES),
+					.blocks = rule_sum(r, TENANT_BLOCKS),
+					.sessions = rule_sum(r, TENANT_SESSIONS),
+					.pins = rule_sum(r, TENANT_PINS) };
 }
 
 static uint64_t blocks(struct scene *s, uint32_t i)
@@ -433,7 +442,7 @@ static void sessions_and_pins_of_a_tenant(void **state)
 	assert_int_equal(env_pin(at(s, 2), k, 2, SKV_PIN_SOFT, 9000, &pinned), SKV_OK);
 	assert_int_equal(use(s).pins, 5);
 	/* a clear's pins count no more, at once */
-	assert_int_equal(skv_core_instance_delete(at(s, 0)->core, "t", "i", &s->e.err), SKV_OK);
+	assert_int_equal(one_instance_delete(at(s, 0)->core, "t", "i", NULL, &s->e.err), SKV_OK);
 	assert_int_equal(use(s).pins, 2);
 	env_keys(k, 8, 7, 2000);
 	assert_int_equal(env_pin(at(s, 2), k, 5, SKV_PIN_SOFT, 9000, &pinned), SKV_OK);
@@ -452,7 +461,7 @@ static void a_tenant_of_nobody(void **state)
 		assert_int_equal(put(s, i, 0, 10), SKV_OK);
 	assert_int_equal(use(s).blocks, 10 * N);
 	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(skv_core_demote(s->core[i], 3000, &s->e.err), SKV_OK);
+		assert_int_equal(one_demote(s->core[i], 3000, &s->e.err), SKV_OK);
 	for (int i = 0; i < 4; i++) {
 		skv_fake_clock_advance(&s->e.clock, 400);
 		tick(s);

@@ -66,7 +66,8 @@ static void set_percent(uint32_t percent)
 	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1,
 					  .pin_percent = percent };
 
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 }
 
 /* So much is written that all that may go has gone. */
@@ -190,6 +191,29 @@ static void test_cap(void **state)
 	assert_int_equal(pin(2, 12, SKV_PIN_SOFT, 1000), 12); /* not capped: they are no obstacle */
 	assert_int_equal(unpin(1, 1), 1);
 	assert_int_equal(pin(2, 5, SKV_PIN_HARD, 0), 5);
+}
+
+/* A tenant can pin its part at any time, whoever came first. */
+static void test_parts_of_tenants(void **state)
+{
+	const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_pin_res res;
+
+	(void)state;
+	set_percent(50); /* 32 blocks */
+	put(1, 32);
+	assert_int_equal(pin(1, 20, SKV_PIN_HARD, 0), 20);
+	e.tenant = "u";
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
+	put(2, 17);
+	assert_int_equal(pin(2, 16, SKV_PIN_HARD, 0), 16);
+	assert_int_equal(env_pin(&e, chain(2, 17), 17, SKV_PIN_HARD, 0, &res), SKV_E_QUOTA);
+	assert_string_equal(e.err.field, "pinned_bytes");
+	e.tenant = "t"; /* its part is smaller now; what it has pinned stays */
+	assert_int_equal(env_pin(&e, chain(1, 21), 21, SKV_PIN_HARD, 0, &res), SKV_E_QUOTA);
+	assert_int_equal(unpin(1, 5), 5);
+	assert_int_equal(pin(1, 1, SKV_PIN_HARD, 0), 1);
+	e.tenant = NULL;
 }
 
 /* What is pinned soft goes last, and only when somebody needs it. */
@@ -402,6 +426,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time_ends_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_harder_wins, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_parts_of_tenants, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_soft_goes_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_soft_and_slabs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_everything_pinned, setup, teardown),

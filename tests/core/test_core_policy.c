@@ -45,7 +45,7 @@ static int put_group(const char *name, const char *policy, uint64_t ttl_ms, uint
 					  .policy = policy,
 					  .ttl_ms = ttl_ms, .max_idle_ms = max_idle_ms };
 
-	return skv_core_group_put(e.core, &g, NULL, NULL, &e.err);
+	return skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err);
 }
 
 #define NEVER_MS (1ull << 40)
@@ -105,7 +105,7 @@ static struct skv_core_counters counters(void)
 {
 	struct skv_core_counters c;
 
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	return c;
 }
 
@@ -114,7 +114,6 @@ static struct skv_core_counters counters(void)
 static void test_refused(void **state)
 {
 	struct skv_group_view *v;
-	uint32_t n;
 
 	(void)state;
 	make(15, "");
@@ -132,11 +131,11 @@ static void test_refused(void **state)
 	env_shutdown(&e);
 	env_open(&e);
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group(e.cluster, "g", &e.arena, &v, &e.err), SKV_OK);
 	assert_string_equal(v->spec.policy, "ttl");
 	assert_int_equal(v->spec.ttl_ms, 5);
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_groups(e.core, "other", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group(e.cluster, "other", &e.arena, &v, &e.err), SKV_OK);
 	assert_string_equal(v->spec.policy, "");
 }
 
@@ -229,11 +228,11 @@ static void test_groups_compared(void **state)
 	}
 	for (uint32_t g = 0; g < 4; g++) {
 		struct skv_group_view *v;
-		uint32_t n;
 
 		snprintf(id, sizeof id, "g%u", g);
 		skv_arena_reset(&e.arena);
-		assert_int_equal(skv_core_groups(e.core, id, &e.arena, &v, &n, &e.err), SKV_OK);
+		assert_int_equal(skv_cluster_group(e.cluster, id, &e.arena, &v, &e.err),
+				 SKV_OK);
 		assert_int_equal(v->blocks, g ? 4 : 3); /* the newest 15 */
 	}
 }

@@ -105,12 +105,13 @@ static bool boot(struct world *w)
 	if (skv_store_open(e->ops, &e->store_options, &e->store, &e->err) != SKV_OK)
 		return false;
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 	for (int i = 0;
-	     i < 200 && skv_core_state_get(e->core) != SKV_CORE_READY && !powerloss_is_cut(); i++)
-		skv_core_tick(e->core);
-	skv_core_tick(e->core);
-	return skv_core_state_get(e->core) == SKV_CORE_READY;
+	     i < 200 && skv_cluster_state_get(e->cluster) != SKV_CORE_READY && !powerloss_is_cut();
+	     i++)
+		skv_cluster_tick(e->cluster);
+	skv_cluster_tick(e->cluster);
+	return skv_cluster_state_get(e->cluster) == SKV_CORE_READY;
 }
 
 static bool registered(struct world *w)
@@ -120,7 +121,8 @@ static bool registered(struct world *w)
 	struct skv_spec spec = { "kv", pages ? 1 : 4096 };
 
 	if (pages)
-		return skv_core_storage_put(w->e.core, &s, NULL, &w->e.err) == SKV_OK &&
+		return skv_cluster_storage_put(w->e.cluster, &s, SKV_PUT_ANY, NULL, &w->e.err) ==
+			       SKV_OK &&
 		       env_group(&w->e, "g", 0, "s") == SKV_OK &&
 		       env_instance(&w->e, "i", "g", &spec, 1) == SKV_OK;
 	return env_storage(&w->e, "s", 1 << 20, 65536) == SKV_OK &&
@@ -238,7 +240,7 @@ static bool scenario(struct world *w)
 			return false;
 		if (relaxed)
 			skv_fake_clock_advance(&w->e.clock, STEP_MS);
-		skv_core_tick(w->e.core);
+		skv_cluster_tick(w->e.cluster);
 	}
 	return !powerloss_is_cut();
 }
@@ -272,9 +274,9 @@ static void check_found(struct world *w, uint32_t no, bool full)
 static bool knows_instance(struct world *w)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
-	return skv_core_instances(w->e.core, "t", "i", &w->e.arena, &v, &n, &w->e.err) == SKV_OK;
+	return skv_cluster_instance(w->e.cluster, "t", "i", &w->e.arena, &v, &w->e.err) ==
+	       SKV_OK;
 }
 
 /* Nothing rests for longer than lost starts and leases could last. */
@@ -353,10 +355,11 @@ static bool cut_at(enum skv_durability durability, uint64_t n)
 	world_open(&w, durability);
 	powerloss_cut_at(n);
 	survived = scenario(&w) && !powerloss_is_cut();
-	if (w.e.core)
-		skv_core_destroy(w.e.core);
+	if (w.e.cluster)
+		skv_cluster_destroy(w.e.cluster);
 	if (w.e.store)
 		skv_store_close(w.e.store);
+	w.e.cluster = NULL;
 	w.e.core = NULL;
 	w.e.store = NULL;
 	powerloss_apply(n % 2 ? POWERLOSS_DROP_ALL : POWERLOSS_DROP_SOME, n);

@@ -21,7 +21,7 @@ static int put_tier(struct env *e, uint32_t promote_after)
 				    .tier_of = "g", .promote_after = promote_after };
 
 	memset(&e->err, 0, sizeof e->err);
-	return skv_core_group_put(e->core, &g, NULL, NULL, &e->err);
+	return skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err);
 }
 
 /* "g" on storage "s" with instance "i" of two specs, and "fast" on "m". */
@@ -108,12 +108,12 @@ static void what_is_used_often_is_copied(void **state)
 	assert_int_equal(take(&e, 0, id), 0); /* a peek is no use */
 	look(&e, 0, 3, false);
 	look(&e, 0, 3, false); /* wanted once more: once is enough */
-	skv_core_counters_get(e.core, &before);
+	skv_cluster_counters_get(e.cluster, &before);
 	assert_int_equal(take(&e, 0, id), 6);
 	assert_int_equal(take(&e, 0, none), 0);
 	assert_int_equal(look(&e, 0, 4, true), 0); /* not before it is finished */
 	assert_int_equal(finish(&e, id, 6, 6), 6);
-	skv_core_counters_get(e.core, &after);
+	skv_cluster_counters_get(e.cluster, &after);
 	assert_int_equal(after.copied_blocks - before.copied_blocks, 3);
 	assert_int_equal(after.copied_bytes - before.copied_bytes, 6 * BLOCK);
 	assert_int_equal(look(&e, 0, 4, false), 3);
@@ -323,7 +323,9 @@ static void every_partition_is_asked(void **state)
 		snprintf(fast, sizeof fast, "f%d", i);
 		snprintf(id, sizeof id, "i%d", i);
 		assert_int_equal(env_group(&e, name, 0, "s"), SKV_OK);
-		assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+		assert_int_equal(
+			skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			SKV_OK);
 		assert_int_equal(env_instance(&e, id, name, &spec, 1), SKV_OK);
 		env_keys(&key, 1, 1, 0);
 		assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = &key,
@@ -368,7 +370,8 @@ static void which_groups_may_promote(void **state)
 	setup(&e, SKV_MAX_PROMOTE, BLOCK);
 	refused(&e, put_tier(&e, SKV_MAX_PROMOTE + 1), "promote_after");
 	memset(&e.err, 0, sizeof e.err);
-	refused(&e, skv_core_group_put(e.core, &g, NULL, NULL, &e.err), "promote_after");
+	refused(&e, skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+		"promote_after");
 	env_crash(&e);
 	env_open(&e);
 	env_put_pairs(&e, "i", 0, 1, SUM);

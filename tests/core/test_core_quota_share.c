@@ -39,7 +39,7 @@ static struct skv_group_spec group(void)
 
 static int put_group(const struct skv_group_spec *g)
 {
-	return skv_core_group_put(e.core, g, NULL, NULL, &e.err);
+	return skv_cluster_group_put(e.cluster, g, SKV_PUT_ANY, NULL, NULL, &e.err);
 }
 
 static struct skv_storage_spec storage(uint64_t capacity)
@@ -51,7 +51,7 @@ static struct skv_storage_spec storage(uint64_t capacity)
 
 static int put_storage(const struct skv_storage_spec *s)
 {
-	return skv_core_storage_put(e.core, s, NULL, &e.err);
+	return skv_cluster_storage_put(e.cluster, s, SKV_PUT_ANY, NULL, &e.err);
 }
 
 static int put_instance(const char *id, uint32_t weight, uint64_t capacity)
@@ -61,7 +61,7 @@ static int put_instance(const char *id, uint32_t weight, uint64_t capacity)
 					     .n_specs = 1,
 					     .extra = "", .weight = weight, .capacity = capacity };
 
-	return skv_core_instance_put(e.core, &i, NULL, &e.err);
+	return skv_cluster_instance_put(e.cluster, &i, SKV_PUT_ANY, NULL, &e.err);
 }
 
 static void refused(int rc, int status, const char *field)
@@ -188,10 +188,10 @@ static void put(const char *instance, uint32_t n)
 static const struct skv_instance_view *view(const char *id)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_instances(e.core, "t", id, &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance(e.cluster, "t", id, &e.arena, &v, &e.err),
+			 SKV_OK);
 	return v;
 }
 
@@ -380,7 +380,8 @@ static void test_parts_across_classes(void **state)
 	assert_int_equal(put_group(&g), SKV_OK);
 	env_advance(&e, 20);
 	assert_int_equal(put_instance("a", 1, 0), SKV_OK);
-	assert_int_equal(skv_core_instance_put(e.core, &other, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_put(e.cluster, &other, SKV_PUT_ANY, NULL, &e.err),
+			 SKV_OK);
 	put("a", 62);
 	assert_true(blocks("a") >= 60);
 	for (int i = 0; i < 2; i++) {
@@ -433,7 +434,7 @@ static void test_cleared(void **state)
 	put("i", 30);
 	assert_int_equal(blocks("i"), 20);
 	assert_int_equal(blocks("b"), 20);
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "b", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "b", NULL, &e.err), SKV_OK);
 	put("i", 40); /* all of it is its share now */
 	assert_int_equal(blocks("i"), ROOM);
 }

@@ -80,7 +80,7 @@ static void test_idle_space_goes_to_who_writes(void **state)
 	for (uint32_t i = 0; i < 300; i++)
 		put(&e, "l", i);
 	assert_true(used(&e, "l") > BYTES * 7 / 10);
-	skv_core_counters_get(e.core, &n);
+	skv_cluster_counters_get(e.cluster, &n);
 	assert_true(n.steered_windows > 0);
 	/* And back. */
 	env_advance(&e, 3600000);
@@ -207,14 +207,14 @@ static void test_segments_come_free(void **state)
 	(void)state;
 	env_init(&e);
 	env_open(&e);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
 	for (uint32_t i = 0; i < PUTS; i++)
 		put(&e, "i", i);
 	most = used(&e, "i");
 	assert_true(most > 20 * UNIT);
-	skv_core_counters_get(e.core, &before);
+	skv_cluster_counters_get(e.cluster, &before);
 	for (uint32_t i = 0; i < PUTS; i++) {
 		struct skv_key key = { 1, PUTS + i };
 		struct skv_lookup_res r;
@@ -224,7 +224,7 @@ static void test_segments_come_free(void **state)
 			assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 500, &r),
 					 SKV_OK);
 	}
-	skv_core_counters_get(e.core, &after);
+	skv_cluster_counters_get(e.cluster, &after);
 	/* One goes for each that comes, and not many more. */
 	assert_in_range(after.evicted_blocks - before.evicted_blocks, PUTS / 2, PUTS + PUTS / 2);
 	assert_true(used(&e, "i") > most / 10 * 8);

@@ -118,7 +118,7 @@ static void a_relaxed_call_waits_for_no_sync(void **state)
 	env_advance(&d->e, 1); /* the sync comes behind */
 	assert_int_equal(syncs_of(&at), 1);
 	env_advance(&d->e, 1000); /* and no more of them while nothing happens */
-	skv_core_tick(d->e.core);
+	skv_cluster_tick(d->e.cluster);
 	assert_int_equal(syncs_of(&at), 0);
 	put(d, 3, false);
 	assert_int_equal(syncs_of(&at), 2);
@@ -177,7 +177,7 @@ static void others_stay_full(void **state)
 				 SKV_PENDING);
 	}
 	assert_int_equal(syncs_of(&at), 0);
-	skv_core_tick(d->e.core);
+	skv_cluster_tick(d->e.cluster);
 	assert_true(a[0].over && a[1].over);
 	assert_int_equal(syncs_of(&at), 1);
 	env_advance(&d->e, 1000); /* it has covered both */
@@ -229,11 +229,11 @@ static void a_sync_that_fails_stops_the_partition(void **state)
 	put(d, 1, true);
 	sync_fails = true;
 	env_advance(&d->e, 50);
-	assert_int_not_equal(skv_core_state_get(d->e.core), SKV_CORE_READY);
+	assert_int_not_equal(skv_cluster_state_get(d->e.cluster), SKV_CORE_READY);
 	sync_fails = false;
-	for (int i = 0; i < 100 && skv_core_state_get(d->e.core) != SKV_CORE_READY; i++)
+	for (int i = 0; i < 100 && skv_cluster_state_get(d->e.cluster) != SKV_CORE_READY; i++)
 		env_advance(&d->e, 100);
-	assert_int_equal(skv_core_state_get(d->e.core), SKV_CORE_READY);
+	assert_int_equal(skv_cluster_state_get(d->e.cluster), SKV_CORE_READY);
 	env_keys(k, N, 1, 1);
 	assert_int_equal(env_match(&d->e, k, N), N);
 }

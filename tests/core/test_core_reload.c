@@ -72,8 +72,8 @@ static void load_again(void *ctx, const char *call)
 	mid.reached = true;
 	mid.behind = false;
 	skv_fault_store_set(e.store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
-	assert_int_equal(skv_core_demote(e.core, 0, &e.err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(e.core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_demote(e.cluster, 0, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(e.cluster, 10000), SKV_OK);
 	mid.fence = owner_fence(e.core);
 	assert_true(mid.fence != before);
 	assert_ptr_equal(e.core->partition, &place);

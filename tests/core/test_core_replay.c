@@ -58,7 +58,8 @@ static void make_pages(struct env *e)
 				     .offsets = page };
 	struct skv_partial_res r;
 
-	assert_int_equal(skv_core_storage_put(e->core, &st, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &st, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 	assert_int_equal(env_group(e, "p", 0, "p"), SKV_OK);
 	assert_int_equal(env_instance(e, "pages", "p", &spec, 1), SKV_OK);
 	for (uint64_t round = 0; round < 2; round++) {
@@ -136,7 +137,7 @@ static void tell(void *ctx, const char *text)
 
 static int replay(struct env *e, const void *bytes, size_t n, bool *adds_up)
 {
-	struct partition *p = partition_make(e->core);
+	struct partition *p = loading_make(e->core);
 	struct skv_error err = { 0 };
 	struct replay r = { .p = p, .now = skv_now_ms(e->core->clock) };
 	int rc;

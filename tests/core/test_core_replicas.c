@@ -42,7 +42,7 @@ static void add_storage(const char *name)
 				      .enabled = true };
 
 	snprintf(root, sizeof root, "%s/%s", top, name);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 }
 
 /* "i" on storage "s", all KEYS, and copies of all but the last on "m". */
@@ -63,7 +63,8 @@ static int setup(void **state)
 	add_storage("m");
 	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	env_put_summed(&e, "i", KEYS, false);
 	env_put_summed(&e, COPIES, KEYS - 1, false);
 	return 0;
@@ -234,7 +235,8 @@ static void what_cannot_be_leased_is_a_miss(void **state)
 	look_around();
 	assert_int_equal(find(&q, &s, &m, &copies), KEYS - 1); /* the horizon is far enough now */
 	env_advance(&e, 3100);
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	expect(SKV_LOOKUP_BATCH, KEYS - 1, 0, 0);
 	assert_int_equal(find(&q, &s, &m, &copies), 10);
 	q.mode = SKV_LOOKUP_BATCH;
@@ -253,8 +255,10 @@ static void put_groups_of(uint32_t n, bool replicate)
 	struct skv_group_spec f = { .name = "fast", .storages = &fast, .n_storages = 1,
 				    .tier_of = "g", .replicate = replicate };
 
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_put(e.core, &f, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &f, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 }
 
 static void put_groups(bool replicate) { put_groups_of(2, replicate); }
@@ -267,7 +271,7 @@ static void drain(const char *name)
 				      .enabled = true, .draining = true };
 
 	snprintf(root, sizeof root, "%s/%s", top, name);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 }
 
 /* A mover's work, until there is none for some seconds. What it copied, from storages `from` to
@@ -335,12 +339,13 @@ static void copies_take_free_room_alone(void **state)
 
 	(void)state;
 	assert_int_equal(env_clear(&e, COPIES, &(uint64_t){ 0 }), SKV_OK);
-	assert_int_equal(skv_core_group_put(e.core, &f, NULL, NULL, &e.err), SKV_OK);
-	skv_core_counters_get(e.core, &before);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &f, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
+	skv_cluster_counters_get(e.cluster, &before);
 	n = work(from, to);
 	assert_in_range(n, 6, 12);
 	assert_int_equal(work(from, to), 0);
-	skv_core_counters_get(e.core, &after);
+	skv_cluster_counters_get(e.cluster, &after);
 	assert_int_equal(after.evicted_blocks, before.evicted_blocks);
 }
 
@@ -365,7 +370,7 @@ static void a_drain_waits_for_what_is_replicated(void **state)
 	expect(SKV_LOOKUP_BATCH, KEYS - 1, 0, KEYS - 1);
 	for (int i = 0; i < 100; i++)
 		env_advance(&e, 200);
-	assert_int_equal(skv_core_files(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e.cluster, "s", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_int_equal(n, 0);
 }
 
@@ -381,12 +386,12 @@ static void less_capacity_is_for_fewer_blocks(void **state)
 	snprintf(root, sizeof root, "%s/s", top);
 	s.root = root;
 	put_groups_of(1, true);
-	assert_int_equal(skv_core_files(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e.cluster, "s", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_int_equal(n, 2);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	for (int i = 0; i < 100; i++)
 		env_advance(&e, 200);
-	assert_int_equal(skv_core_files(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e.cluster, "s", &e.arena, &v, &n, &e.err), SKV_OK);
 	assert_int_equal(n, 1);
 }
 

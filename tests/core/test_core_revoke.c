@@ -198,7 +198,7 @@ static void on_done(void *ctx, int status)
 static void partial_both(struct env *e, struct call *a, struct call *b)
 {
 	for (int i = 0; i < 2000 && !(a->over && b->over); i++) {
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 		if (i > 2)
 			skv_fake_clock_advance(&e->clock, 20);
 	}
@@ -404,7 +404,8 @@ static void delete_somehow(struct env *e, enum deletion how, const struct skv_ke
 	else if (how == BY_CLEAR)
 		assert_int_equal(env_clear(e, NULL, &n), SKV_OK);
 	else
-		assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
+		assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err),
+				 SKV_OK);
 }
 
 /* All slots are leased, so the start waits; what deletes its blocks ends it without slots. */
@@ -540,7 +541,7 @@ static void purge(struct env *e, struct skv_purge_req q, uint32_t instances, uin
 	q.group = q.group ? q.group : "";
 	q.whose = q.whose ? q.whose : "";
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_purge(e->core, &q, &r, &e->arena, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_purge(e->cluster, &q, &r, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(r.n_instances, instances);
 	assert_int_equal(r.blocks, blocks);
 	assert_int_equal(r.sessions, sessions);
@@ -567,7 +568,7 @@ static void by_selector(void **state)
 	assert_int_equal(env_instance(e, "i2", "g", &kv, 1), SKV_OK);
 	assert_int_equal(env_instance(e, "other", "g", &kv, 1), SKV_OK);
 	assert_int_equal(env_instance(e, "i3", "g", &kv, 1), SKV_OK);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "i3", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i3", NULL, &e->err), SKV_OK);
 	for (uint32_t i = 0; i < sizeof selectors / sizeof selectors[0]; i++) {
 		const bool all = selectors[i].group || selectors[i].whose;
 
@@ -599,22 +600,24 @@ static void bad_purges(void **state)
 	struct skv_key k = { 1, 1 };
 	struct skv_purge_res r;
 
-	assert_int_equal(skv_core_purge(e->core, &q, &r, &e->arena, &e->err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_purge(e->cluster, &q, &r, &e->arena, &e->err), SKV_E_INVALID);
 	q.prefix = q.group = "i";
-	assert_int_equal(skv_core_purge(e->core, &q, &r, &e->arena, &e->err), SKV_E_INVALID);
+	assert_int_equal(skv_cluster_purge(e->cluster, &q, &r, &e->arena, &e->err), SKV_E_INVALID);
 	q.prefix = q.group = "";
 	q.instances = names;
 	q.n_instances = 2;
 	assert_int_equal(env_put(e, &k, 1), 1);
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_purge(e->core, &q, &r, &e->arena, &e->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_purge(e->cluster, &q, &r, &e->arena, &e->err),
+			 SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instances[1]");
 	expect_found(e, &k, 1, 0);
 	q.tenant = "u"; /* whose it is not */
 	q.n_instances = 1;
 	assert_int_equal(env_put(e, &k, 1), 1);
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_purge(e->core, &q, &r, &e->arena, &e->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_purge(e->cluster, &q, &r, &e->arena, &e->err),
+			 SKV_E_NOT_FOUND);
 	expect_found(e, &k, 1, 1);
 }
 

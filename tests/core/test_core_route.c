@@ -42,7 +42,7 @@ static int put_storage(struct env *e, const char *type, uint64_t capacity)
 				      .file_size = strcmp(type, "null") == 0 ? UNIT : 0,
 				      .enabled = true };
 
-	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
 static void make_group(struct env *e, const char *name)
@@ -82,7 +82,7 @@ static uint32_t found(struct env *e, const char *instance, uint64_t first, uint3
 				   .keys = k, .n_keys = n };
 
 	env_keys(k, n, 7, first);
-	assert_int_equal(skv_core_match(e->core, &q, &r, &e->arena, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_match(e->cluster, &q, &r, &e->arena, &e->err), SKV_OK);
 	return r.matched[0];
 }
 
@@ -96,7 +96,7 @@ static void groups_are_spread_and_found(void **state)
 	bool seen[N] = { 0 };
 
 	env_open(e);
-	assert_int_equal(skv_core_partitions(e->core), N);
+	assert_int_equal(skv_cluster_partitions(e->cluster), N);
 	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
 	for (uint32_t i = 0; i < 4; i++) {
 		char id[33];
@@ -119,7 +119,7 @@ static void groups_are_spread_and_found(void **state)
 		}
 		/* of several partitions at once */
 		env_keys(k, 5, 7, 200);
-		assert_int_equal(skv_core_match(e->core, &q, &r, &e->arena, &e->err), SKV_OK);
+		assert_int_equal(skv_cluster_match(e->cluster, &q, &r, &e->arena, &e->err), SKV_OK);
 		assert_int_equal(r.matched[1] + r.matched[3], 0);
 		assert_int_equal(r.matched[2], 5);
 		env_stats(e, &st);
@@ -132,7 +132,7 @@ static void groups_are_spread_and_found(void **state)
 		assert_string_equal(st.state, "ready");
 		env_check(e);
 		if (round == 0) {
-			skv_core_counters_get(e->core, &n);
+			skv_cluster_counters_get(e->cluster, &n);
 			assert_int_equal(n.committed_blocks, 20);
 			env_crash(e);
 		} else {
@@ -140,7 +140,7 @@ static void groups_are_spread_and_found(void **state)
 		}
 		e->o.partitions = 1; /* the store says how many there are */
 		env_open(e);
-		assert_int_equal(skv_core_partitions(e->core), N);
+		assert_int_equal(skv_cluster_partitions(e->cluster), N);
 	}
 }
 
@@ -155,7 +155,6 @@ static void names_are_unique_and_errors_are_those_of_one(void **state)
 				   .n_keys = 2 };
 	struct skv_group_view *g;
 	struct skv_finish_res f;
-	uint32_t n;
 
 	env_open(e);
 	assert_int_equal(put_storage(e, "null", 2 * UNIT), SKV_E_INVALID);
@@ -164,28 +163,28 @@ static void names_are_unique_and_errors_are_those_of_one(void **state)
 	make_group(e, "a");
 	make_group(e, "b");
 	env_keys(k, 2, 7, 0);
-	assert_int_equal(skv_core_match(e->core, &q, &r, &e->arena, &e->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_match(e->cluster, &q, &r, &e->arena, &e->err),
+			 SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instances[1]");
 	assert_int_equal(env_instance(e, "x", "nobody", &spec, 1), SKV_E_NOT_FOUND);
 	/* an instance stays in its group's partition */
 	assert_int_equal(env_instance(e, "a", "b", &spec, 1), SKV_E_CONFLICT);
-	assert_int_equal(skv_core_groups(e->core, "nobody", &e->arena, &g, &n, &e->err),
+	assert_int_equal(skv_cluster_group(e->cluster, "nobody", &e->arena, &g, &e->err),
 			 SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_groups(e->core, "b", &e->arena, &g, &n, &e->err), SKV_OK);
-	assert_int_equal(n, 1);
+	assert_int_equal(skv_cluster_group(e->cluster, "b", &e->arena, &g, &e->err), SKV_OK);
 	assert_int_equal(env_finish(e, "00000000000000000000000000000001", NULL, 0, &f),
 			 SKV_E_NOT_FOUND);
 	assert_int_equal(env_finish(e, "ff000000000000000000000000000001", NULL, 0, &f),
 			 SKV_E_NOT_FOUND);
 	assert_int_equal(env_finish(e, "no id", NULL, 0, &f), SKV_E_INVALID);
-	assert_int_equal(skv_core_group_delete(e->core, "b", &e->err), SKV_E_IN_USE);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "b", &e->err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_E_IN_USE);
-	assert_int_equal(skv_core_group_delete(e->core, "b", &e->err), SKV_OK);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "a", &e->err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e->core, "a", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, "b", &e->err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "b", NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e->cluster, "s", &e->err), SKV_E_IN_USE);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, "b", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "a", NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, "a", &e->err), SKV_OK);
 	env_advance(e, 100);
-	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e->cluster, "s", &e->err), SKV_OK);
 	env_advance(e, 100);
 	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK); /* anew */
 }
@@ -196,7 +195,6 @@ static void an_external_storage_is_in_one(void **state)
 	struct env *e = *state;
 	const struct skv_spec page = { "page", 1 };
 	struct skv_storage_view *v;
-	uint32_t n;
 
 	env_open(e);
 	assert_int_equal(put_storage(e, "external", 100), SKV_OK);
@@ -206,8 +204,7 @@ static void an_external_storage_is_in_one(void **state)
 		assert_int_equal(env_instance(e, names[i], names[i], &page, 1), SKV_OK);
 		assert_int_equal(put(e, names[i], 0, 5, NULL), 5);
 	}
-	assert_int_equal(skv_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
-	assert_int_equal(n, 1);
+	assert_int_equal(skv_cluster_storage(e->cluster, "s", &e->arena, &v, &e->err), SKV_OK);
 	assert_int_equal(v[0].spec.capacity, 200);
 	assert_int_equal(v[0].used_bytes, 15);
 }
@@ -219,7 +216,7 @@ static uint64_t file_bytes(struct env *e)
 	uint64_t sum = 0;
 	uint32_t n;
 
-	assert_int_equal(skv_core_files(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_files(e->cluster, "s", &e->arena, &v, &n, &e->err), SKV_OK);
 	for (uint32_t i = 0; i < n; i++) {
 		assert_true(i == 0 || v[i].file > v[i - 1].file);
 		sum += v[i].length;
@@ -239,10 +236,10 @@ static void write_until(struct env *e, const char *instance, uint32_t blocks, ui
 static uint32_t blocks_of(struct env *e, const char *instance)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
-	assert_int_equal(skv_core_instances(e->core, "t", instance, &e->arena, &v, &n, &e->err),
-			 SKV_OK);
+	assert_int_equal(
+		skv_cluster_instance(e->cluster, "t", instance, &e->arena, &v, &e->err),
+		SKV_OK);
 	return (uint32_t)v[0].blocks;
 }
 
@@ -290,7 +287,8 @@ static void files_larger_than_a_share(void **state)
 	struct env *e = *state;
 
 	env_open(e);
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 	make_group(e, "a");
 	for (uint32_t i = 0; i < 20; i++) { /* all goes to the only one that has a group */
 		put(e, "a", i, 1, NULL);
@@ -313,25 +311,24 @@ static void a_store_is_given_more(void **state)
 	struct skv_storage_view *v;
 	char id[33];
 	uint64_t epoch;
-	uint32_t n;
 
 	e->o.partitions = 0;
 	env_open(e);
 	assert_int_equal(put_storage(e, "null", 12 * UNIT), SKV_OK);
 	make_group(e, "a");
 	assert_int_equal(put(e, "a", 0, 40, NULL), 40);
-	epoch = skv_core_partition_epoch(e->core, 0);
+	epoch = skv_cluster_partition_epoch(e->cluster, 0);
 	env_shutdown(e);
 	e->o.partitions = N;
 	env_open(e);
-	assert_true(skv_core_partition_epoch(e->core, 0) > epoch && epoch > 0);
+	assert_true(skv_cluster_partition_epoch(e->cluster, 0) > epoch && epoch > 0);
 	for (int i = 0; i < 10; i++)
 		env_advance(e, 200);
 	assert_int_equal(found(e, "a", 0, 40), 40);
 	make_group(e, "b");
 	assert_int_equal(put(e, "b", 0, 5, id), 5);
 	assert_int_not_equal(skv_session_partition(id), 0);
-	assert_int_equal(skv_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage(e->cluster, "s", &e->arena, &v, &e->err), SKV_OK);
 	assert_int_equal(v[0].spec.capacity, 12 * UNIT);
 	env_check(e);
 }
@@ -349,10 +346,10 @@ static void open_without(struct env *e, uint32_t number)
 					   sizeof holder, &e->err),
 			 SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 	for (int i = 0; i < 20; i++) {
 		skv_fake_clock_advance(&e->clock, 100);
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	}
 }
 
@@ -361,7 +358,7 @@ static enum skv_where find(struct env *e, enum skv_target_kind kind, const char 
 {
 	const struct skv_target t = { kind, "t", name, 0 };
 
-	return skv_find(e->core, &t, door);
+	return skv_find(e->cluster, &t, door);
 }
 
 static void is_of(struct env *e, int rc, enum skv_target_kind kind, const char *name,
@@ -391,13 +388,15 @@ static void nothing_is_left_out(struct env *e, uint32_t missing)
 	uint32_t n;
 
 	is_of_all(e, put_storage(e, "null", 60 * UNIT), missing);
-	is_of_all(e, skv_core_storage_delete(e->core, "s", &e->err), missing);
-	is_of_all(e, skv_core_file_drain(e->core, "s", 1, true, false, &e->err), missing);
-	is_of_all(e, skv_core_file_forget(e->core, "s", 1, &e->err), missing);
-	is_of_all(e, skv_core_files(e->core, "s", &e->arena, &f, &n, &e->err), missing);
-	is_of_all(e, skv_core_storages(e->core, NULL, &e->arena, &s, &n, &e->err), missing);
-	is_of_all(e, skv_core_groups(e->core, NULL, &e->arena, &g, &n, &e->err), missing);
-	is_of_all(e, skv_core_instances(e->core, "t", NULL, &e->arena, &i, &n, &e->err), missing);
+	is_of_all(e, skv_cluster_storage_delete(e->cluster, "s", &e->err), missing);
+	is_of_all(e, env_file_drain(e->cluster, "s", 1, true, false, &e->err), missing);
+	is_of_all(e, env_file_forget(e->cluster, "s", 1, &e->err), missing);
+	is_of_all(e, skv_cluster_files(e->cluster, "s", &e->arena, &f, &n, &e->err), missing);
+	is_of_all(e, skv_cluster_every_storage(e->cluster, "", &e->arena, &s, &n, &e->err),
+		  missing);
+	is_of_all(e, skv_cluster_every_group(e->cluster, "", &e->arena, &g, &n, &e->err), missing);
+	is_of_all(e, skv_cluster_every_instance(e->cluster, "t", &e->arena, &i, &n, &e->err),
+		  missing);
 }
 
 /* Each call is for a partition: those that are here answer. */
@@ -422,19 +421,19 @@ static void a_partition_that_is_elsewhere(void **state)
 	}
 	env_shutdown(e);
 	open_without(e, MISSING);
-	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_READY);
-	assert_int_equal(skv_core_may_answer(e->core), SKV_E_NOT_OWNER);
-	assert_true(skv_core_may_begin(e->core));
+	assert_int_equal(skv_cluster_state_get(e->cluster), SKV_CORE_READY);
+	assert_int_equal(skv_cluster_may_answer(e->cluster), SKV_E_NOT_OWNER);
+	assert_true(skv_cluster_may_begin(e->cluster));
 	find(e, SKV_TARGET_NONE, NULL, &all);
 	assert_int_equal(skv_door_check(&all), SKV_OK);
 	for (uint32_t p = 0; p < N; p++) {
-		assert_int_equal(skv_core_partition_state(e->core, p),
+		assert_int_equal(skv_cluster_partition_state(e->cluster, p),
 				 p == MISSING ? SKV_CORE_STANDBY : SKV_CORE_READY);
-		assert_int_equal(skv_core_partition_may_answer(e->core, p),
+		assert_int_equal(skv_cluster_partition_may_answer(e->cluster, p),
 				 p == MISSING ? SKV_E_NOT_OWNER : SKV_OK);
-		skv_core_partition_leader(e->core, p, self, owner, &left);
+		skv_cluster_partition_leader(e->cluster, p, self, owner, &left);
 		assert_string_equal(owner, p == MISSING ? "other" : self);
-		assert_int_equal(skv_core_partition_epoch(e->core, p) > 0, p != MISSING);
+		assert_int_equal(skv_cluster_partition_epoch(e->cluster, p) > 0, p != MISSING);
 	}
 	for (uint32_t i = 0; i < 4; i++) {
 		struct skv_door door;
@@ -454,17 +453,17 @@ static void a_partition_that_is_elsewhere(void **state)
 			assert_int_equal(found(e, names[i], i * 100, 5), 5);
 			there++;
 		} else {
-			is_of(e, skv_core_match(e->core, &q, &r, &e->arena, &e->err),
+			is_of(e, skv_cluster_match(e->cluster, &q, &r, &e->arena, &e->err),
 			      SKV_TARGET_INSTANCE, names[i], MISSING);
 		}
 	}
 	assert_in_range(there, 1, 3);
 	nothing_is_left_out(e, MISSING);
-	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++) {
+	for (int i = 0; i < 200 && skv_cluster_may_answer(e->cluster) != SKV_OK; i++) {
 		skv_fake_clock_advance(&e->clock, 1000);
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	}
-	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
+	assert_int_equal(skv_cluster_may_answer(e->cluster), SKV_OK);
 	assert_int_equal(skv_door_check(&all), SKV_OK); /* one came, none went */
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(found(e, names[i], i * 100, 5), 5);
@@ -472,7 +471,7 @@ static void a_partition_that_is_elsewhere(void **state)
 	env_check(e);
 }
 
-static int match_one(struct env *e, struct skv_core *c, const char *instance)
+static int match_one(struct env *e, struct skv_cluster *c, const char *instance)
 {
 	struct skv_match_res r;
 	struct skv_key k[5];
@@ -482,7 +481,7 @@ static int match_one(struct env *e, struct skv_core *c, const char *instance)
 
 	skv_error_clear(&e->err);
 	env_keys(k, 5, 7, 0);
-	rc = skv_core_match(c, &q, &r, &e->arena, &e->err);
+	rc = skv_cluster_match(c, &q, &r, &e->arena, &e->err);
 	return rc == SKV_OK ? (int)r.matched[0] : rc;
 }
 
@@ -511,7 +510,7 @@ static void ticks(struct env *e, int n, uint64_t ms)
 {
 	for (int i = 0; i < n; i++) {
 		skv_fake_clock_advance(&e->clock, ms);
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	}
 }
 
@@ -544,16 +543,15 @@ static void the_lead_knows_where_names_are(void **state)
 	env_shutdown(e);
 	open_without(e, MISSING);
 	for (uint32_t i = 0; i < N; i++) {
-		int rc = match_one(e, e->core, names[i]);
+		int rc = match_one(e, e->cluster, names[i]);
 
 		assert_int_equal(rc, i == MISSING ? SKV_E_NOT_OWNER : 5);
 		assert_int_equal(find(e, SKV_TARGET_INSTANCE, names[i], &door),
 				 i == MISSING ? SKV_THERE : SKV_HERE);
 		assert_int_equal(door.partition, i);
-		assert_int_equal(door.sure, i == MISSING);
 	}
-	assert_int_equal(match_one(e, e->core, "nobody"), SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_group_delete(e->core, "nobody", &e->err), SKV_E_NOT_FOUND);
+	assert_int_equal(match_one(e, e->cluster, "nobody"), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, "nobody", &e->err), SKV_E_NOT_FOUND);
 	assert_int_equal(env_instance(e, "x", "nobody", &spec, 1), SKV_E_NOT_FOUND);
 	/* made where few are, and for good: its owner does it */
 	assert_int_equal(env_group(e, "d", 0, "s"), SKV_OK);
@@ -565,48 +563,80 @@ static void the_lead_knows_where_names_are(void **state)
 	assert_true(has_document(e, "place/instance/t/x"));
 	/* it was not made there, and another group is here */
 	assert_int_equal(env_instance(e, "x", "d", &spec, 1), SKV_OK);
-	assert_int_equal(match_one(e, e->core, "x"), 0);
-	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++)
+	assert_int_equal(match_one(e, e->cluster, "x"), 0);
+	for (int i = 0; i < 200 && skv_cluster_may_answer(e->cluster) != SKV_OK; i++)
 		ticks(e, 1, 1000);
-	assert_int_equal(match_one(e, e->core, names[MISSING]), 5);
+	assert_int_equal(match_one(e, e->cluster, names[MISSING]), 5);
 	assert_int_equal(env_group(e, "f", 0, "s"), SKV_OK);
 	env_check(e);
 }
 
-/* Others ask its owner, and remember what it said. */
+/* An instance is deleted and made again in another partition while a call on it begins: the call
+ * ends in the partition where it was found, under the lease of that one. */
+static void a_call_stays_where_it_was_found(void **state)
+{
+	const struct skv_key key = { 7, 0 };
+	const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_lookup_req q = { .tenant = "t", .keys = &key, .n_keys = 1 };
+	struct env *e = *state;
+	struct skv_instance_view *v;
+	struct skv_door door;
+	uint32_t n;
+
+	make_three(e);
+	for (uint32_t i = 0; i < N; i++) {
+		q.instance = names[i];
+		find(e, SKV_TARGET_INSTANCE, names[i], &door);
+		assert_true(door.where == SKV_HERE && door.alone && door.partition == i);
+		assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", names[i], NULL,
+							     &e->err),
+				 SKV_OK);
+		assert_int_equal(env_instance(e, names[i], names[(i + 1) % N], &spec, 1), SKV_OK);
+		assert_int_equal(match_one(e, e->cluster, names[i]), 0);
+		assert_int_equal(match_one(e, door.part, names[i]), SKV_E_NOT_FOUND);
+		assert_int_equal(
+			skv_core_lookup_length(door.core, &q, &n, &e->arena, &e->err),
+			SKV_E_NOT_FOUND);
+		assert_int_equal(skv_cluster_instance(door.part, "t", names[i], &e->arena, &v,
+						      &e->err),
+				 SKV_E_NOT_FOUND);
+		assert_int_equal(skv_door_check(&door), SKV_OK);
+	}
+}
+
+/* Others ask the store, and remember what it said. */
 static void others_learn_where_names_are(void **state)
 {
 	struct env *e = *state;
 	struct skv_door door;
-	uint64_t name[2];
 
 	make_three(e);
 	env_shutdown(e);
 	e->o.assigned = true; /* nothing, for now */
 	open_without(e, 0);
-	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_STANDBY);
-	is_of(e, match_one(e, e->core, names[1]), SKV_TARGET_NONE, NULL, 0);
+	assert_int_equal(skv_cluster_state_get(e->cluster), SKV_CORE_STANDBY);
+	is_of(e, match_one(e, e->cluster, names[1]), SKV_TARGET_NONE, NULL, 0);
 	find(e, SKV_TARGET_INSTANCE, names[1], &door);
-	assert_true(door.unknown && !door.sure && door.partition == 0);
-	memcpy(name, door.name, sizeof name);
-	assert_true(name[0] || name[1]);
-	skv_core_learn(e->core, name, 1);
-	skv_core_learn(e->core, name, 255); /* of another manager's store, maybe */
-	is_of(e, match_one(e, e->core, names[1]), SKV_TARGET_INSTANCE, names[1], 1);
-	is_of(e, match_one(e, e->core, names[2]), SKV_TARGET_NONE, NULL, 0);
+	assert_true(door.unknown && door.partition == 0);
+	skv_thread_waits = true;
+	find(e, SKV_TARGET_INSTANCE, names[1], &door);
+	skv_thread_waits = false;
+	assert_true(door.where == SKV_THERE && door.partition == 1);
+	is_of(e, match_one(e, e->cluster, names[1]), SKV_TARGET_INSTANCE, names[1], 1);
+	is_of(e, match_one(e, e->cluster, names[2]), SKV_TARGET_NONE, NULL, 0);
 	/* where it was said to be, it is or it is not */
 	assert_int_equal(env_group(e, "new", 0, "s"), SKV_E_NOT_OWNER);
 	assert_false(has_document(e, "place/group/new"));
 	is_of(e, env_group(e, names[2], 0, "s"), SKV_TARGET_GROUP, names[2], 2);
 	skv_error_clear(&e->err);
-	skv_core_may_own(e->core, UINT32_MAX);
-	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++)
+	skv_cluster_may_own(e->cluster, UINT32_MAX);
+	for (int i = 0; i < 200 && skv_cluster_may_answer(e->cluster) != SKV_OK; i++)
 		ticks(e, 1, 1000);
 	for (uint32_t i = 0; i < N; i++) {
-		assert_int_equal(match_one(e, e->core, names[i]), 5);
-		assert_int_equal(match_one(e, skv_core_alone(e->core, i), names[i]), 5);
+		assert_int_equal(match_one(e, e->cluster, names[i]), 5);
+		assert_int_equal(match_one(e, skv_cluster_part(e->cluster, i), names[i]), 5);
 	}
-	assert_int_equal(match_one(e, skv_core_alone(e->core, 1), names[2]), SKV_E_NOT_FOUND);
+	assert_int_equal(match_one(e, skv_cluster_part(e->cluster, 1), names[2]), SKV_E_NOT_FOUND);
 	assert_int_equal(env_group(e, names[2], 0, "s"), SKV_OK);
 }
 
@@ -632,8 +662,8 @@ static void places_come_and_go(void **state)
 	assert_true(has_document(e, "placed"));
 	assert_true(has_document(e, "place/group/b"));
 	assert_true(has_document(e, "place/instance/t/b"));
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "b", &e->err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e->core, "b", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "b", NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, "b", &e->err), SKV_OK);
 	ticks(e, 200, 100);
 	assert_true(has_document(e, "place/group/b")); /* it may be on its way */
 	ticks(e, 400, 2000);
@@ -669,7 +699,7 @@ static void what_was_under_way_names_its_partition(void **state)
 		skv_fault_store_set(e->store, &taken_over);
 		rc = env_start(e, &q, &s);
 		assert_int_equal(rc, SKV_E_NOT_OWNER);
-		assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
+		assert_int_equal(skv_cluster_wait_ready(e->cluster, 10000), SKV_OK);
 		assert_int_equal(found(e, names[i], 100, 5), 5);
 	}
 }
@@ -685,17 +715,17 @@ static void a_door_ends_with_what_is_given_up(void **state)
 	assert_int_equal(skv_door_check(&door), SKV_OK);
 	skv_fake_clock_advance(&e->clock, 5000); /* stopped for a lease */
 	assert_int_equal(skv_door_check(&door), SKV_E_NOT_OWNER);
-	skv_core_tick(e->core);
-	assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
+	skv_cluster_tick(e->cluster);
+	assert_int_equal(skv_cluster_wait_ready(e->cluster, 10000), SKV_OK);
 	find(e, SKV_TARGET_NONE, NULL, &door);
 	assert_int_equal(skv_door_check(&door), SKV_OK);
-	assert_int_equal(skv_core_demote(e->core, 100, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(e->cluster, 100, &e->err), SKV_OK);
 	assert_int_equal(skv_door_check(&door), SKV_E_NOT_OWNER);
 	for (int i = 0; i < 20; i++) {
 		skv_fake_clock_advance(&e->clock, 100);
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	}
-	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
+	assert_int_equal(skv_cluster_may_answer(e->cluster), SKV_OK);
 	assert_int_equal(skv_door_check(&door), SKV_E_NOT_OWNER);
 	find(e, SKV_TARGET_NONE, NULL, &door);
 	assert_int_equal(skv_door_check(&door), SKV_OK);
@@ -717,7 +747,8 @@ static void a_door_is_of_the_partition_of_the_call(void **state)
 	assert_true(own.alone && !other.alone && !all.alone);
 	assert_int_equal(other.partition, own.partition);
 	number = own.partition == 1 ? 2 : 1; /* the first one's handle is that of all */
-	assert_int_equal(skv_core_demote(skv_core_alone(e->core, number), 100, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(skv_cluster_part(e->cluster, number), 100, &e->err),
+			 SKV_OK);
 	assert_int_equal(skv_door_check(&own), SKV_OK);
 	assert_int_equal(skv_door_check(&all), SKV_E_NOT_OWNER);
 	assert_int_equal(skv_door_check(&other), SKV_E_NOT_OWNER);
@@ -736,6 +767,7 @@ int main(void)
 		CASE(a_store_is_given_more),
 		CASE(a_partition_that_is_elsewhere),
 		CASE(the_lead_knows_where_names_are),
+		CASE(a_call_stays_where_it_was_found),
 		CASE(others_learn_where_names_are),
 		CASE(places_come_and_go),
 		CASE(what_was_under_way_names_its_partition),

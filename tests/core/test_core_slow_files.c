@@ -128,7 +128,7 @@ static void open_manager(struct env *e, const struct env *same_store)
 		e->store_options = same;
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 }
 
 /* Files of three slots. */
@@ -139,8 +139,9 @@ static void make_objects(struct env *e)
 				      .file_size = UNIT, .enabled = true };
 	struct skv_spec spec = { "kv", 16 * KB };
 
-	assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(e->cluster, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 }
@@ -207,7 +208,7 @@ static void put(struct env *e, const struct skv_key *keys, uint32_t n)
 
 static bool is_ready(void *e)
 {
-	return skv_core_ready(((struct env *)e)->core, &((struct env *)e)->err) == SKV_OK;
+	return skv_cluster_ready(((struct env *)e)->cluster, &((struct env *)e)->err) == SKV_OK;
 }
 
 static bool is_not_ready(void *e) { return !is_ready(e); }
@@ -262,13 +263,13 @@ static void a_file_that_takes_long_is_no_hang(void **state)
 	assert_int_equal(env_match(&e, k, 3), 3);
 	env_check(&e);
 	skv_arena_destroy(&w.arena);
-	skv_core_shutdown(e.core);
+	skv_cluster_shutdown(e.cluster);
 	env_destroy(&e);
 }
 
 static bool is_standby(void *e)
 {
-	return skv_core_state_get(((struct env *)e)->core) == SKV_CORE_STANDBY;
+	return skv_cluster_state_get(((struct env *)e)->cluster) == SKV_CORE_STANDBY;
 }
 
 static bool gate_left(void *ctx) { return !gate_inside(ctx); }
@@ -288,30 +289,30 @@ static void a_deposed_managers_failure_takes_nothing(void **state)
 	gate_arm();
 	begin_start(&a, &w, k + 3, 3);
 	until(gate_inside, NULL);
-	assert_int_equal(skv_core_demote(a.core, LEASE_MS, &a.err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(a.cluster, LEASE_MS, &a.err), SKV_OK);
 	assert_true(is_standby(&a));
 	assert_true(is_over(&w));
 	open_manager(&b, &a);
-	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(b.cluster, 10000), SKV_OK);
 	until(is_ready, &b);
 	put(&b, k + 3, 3); /* in a file of the same number */
 	assert_int_equal(env_match(&b, k, 6), 6);
 	gate_open(ENOSPC);
 	until(gate_left, NULL);
-	skv_core_shutdown(a.core); /* its second thread has come back */
+	skv_cluster_shutdown(a.cluster); /* its second thread has come back */
 	env_destroy(&a);
 	assert_int_equal(env_match(&b, k, 6), 6);
-	skv_core_shutdown(b.core);
+	skv_cluster_shutdown(b.cluster);
 	env_crash(&b);
 	skv_arena_destroy(&b.arena); /* made anew below */
 	open_manager(&b, &b);
 	/* the file is registered as it was */
-	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(b.cluster, 10000), SKV_OK);
 	until(is_ready, &b);
 	assert_int_equal(env_match(&b, k, 6), 6);
 	env_check(&b);
 	skv_arena_destroy(&w.arena);
-	skv_core_shutdown(b.core);
+	skv_cluster_shutdown(b.cluster);
 	env_destroy(&b);
 }
 

@@ -184,8 +184,8 @@ static void test_before(void **state)
 	assert_int_equal(env_delete(&e, k + 100, 300, &n), SKV_OK);
 	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 	begin_clear(&c);
-	skv_core_tick(e.core); /* durable, */
-	skv_core_tick(e.core); /* and swept */
+	skv_cluster_tick(e.cluster); /* durable, */
+	skv_cluster_tick(e.cluster); /* and swept */
 	end(&c, SKV_OK);
 	assert_int_equal(env_put(&e, k + 550, 50), 50); /* in chunks that were swept */
 	load_snapshot();
@@ -221,7 +221,7 @@ static void on_its_way(bool drop)
 		begin_start(&start, k + 90, 20);
 	}
 	begin_snapshot();
-	skv_core_tick(e.core);
+	skv_cluster_tick(e.cluster);
 	end(&del, SKV_OK);
 	end(&fin, SKV_OK);
 	if (!drop) {
@@ -248,11 +248,10 @@ static void test_clear_on_its_way(void **state)
 static void test_drop_on_its_way(void **state)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
 	(void)state;
 	on_its_way(true);
-	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err),
+	assert_int_equal(skv_cluster_instance(e.cluster, "t", "i", &e.arena, &v, &e.err),
 			 SKV_E_NOT_FOUND);
 }
 
@@ -343,10 +342,10 @@ static void test_given_up_is_not_awaited(void **state)
 	assert_int_equal(env_put(&e, k, 1), 1);
 	begin_start(&c, k + 1, 1);
 	assert_true(commit_appended(e.core) < e.core->commit->queued);
-	assert_int_equal(skv_core_demote(e.core, 10, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(e.cluster, 10, &e.err), SKV_OK);
 	end(&c, SKV_E_NOT_OWNER);
 	env_advance(&e, 10);
-	assert_int_equal(skv_core_wait_ready(e.core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(e.cluster, 10000), SKV_OK);
 	assert_int_equal(commit_appended(e.core), e.core->commit->queued);
 	assert_int_equal(checkpoint_run(e.core, false, &e.err), SKV_OK);
 }
@@ -367,10 +366,10 @@ static void test_cost(void **state)
 	for (uint32_t i = 1; i <= 120; i++) {
 		env_keys(k, 500, i, 1);
 		assert_int_equal(env_put(&e, k, 500), 500); /* the journal is never full */
-		skv_core_tick(e.core);
+		skv_cluster_tick(e.cluster);
 	}
-	skv_core_counters_get(e.core, &n);
-	skv_core_store_counters_get(e.core, &store);
+	skv_cluster_counters_get(e.cluster, &n);
+	skv_cluster_store_counters_get(e.cluster, &store);
 	assert_true(n.evicted_blocks > 40000 && n.checkpoints > 3 && n.checkpoint_failures == 0);
 	assert_true(n.checkpoint_bytes <= 2 * store.append_bytes);
 	env_crash(&e);
@@ -382,7 +381,7 @@ static uint64_t checkpoints(void)
 {
 	struct skv_core_counters c;
 
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	return c.checkpoints;
 }
 
@@ -395,10 +394,10 @@ static void one_that_was_asked_for_twice_is_written_once(void **state)
 	(void)state;
 	checkpoint_ask(e.core); /* when the checkpointer had taken up the first */
 	assert_int_equal(checkpoint_run(e.core, false, &e.err), SKV_OK);
-	skv_core_tick(e.core);
+	skv_cluster_tick(e.cluster);
 	assert_int_equal(checkpoints(), before + 1);
 	checkpoint_ask(e.core); /* what came behind the snapshot */
-	skv_core_tick(e.core);
+	skv_cluster_tick(e.cluster);
 	assert_int_equal(checkpoints(), before + 2);
 }
 

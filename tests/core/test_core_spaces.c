@@ -24,7 +24,7 @@ static int make_storage(struct env *e, uint32_t i)
 				      .capacity = PAGES, .enabled = true };
 
 	name_of(name, i);
-	return skv_core_storage_create(e->core, &s, &e->err);
+	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_NEW, NULL, &e->err);
 }
 
 static int make_space(struct env *e, uint32_t i)
@@ -49,12 +49,14 @@ static uint32_t found(struct env *e, uint32_t i)
 	name_of(name, i);
 	env_keys(k, PAGES, i + 1, 1);
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_match(e->core,
-					&(struct skv_match_req){ .tenant = "t", .instances = &id,
-					  .n_instances = 1,
-									  .keys = k,
-									  .n_keys = PAGES },
-					&res, &e->arena, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_match(e->cluster,
+					   &(struct skv_match_req){ .tenant = "t",
+								    .instances = &id,
+								    .n_instances = 1,
+								    .keys = k,
+								    .n_keys = PAGES },
+					   &res, &e->arena, &e->err),
+			 SKV_OK);
 	return res.matched[0];
 }
 
@@ -84,11 +86,11 @@ static void delete_storage(struct env *e, uint32_t i)
 	char name[16];
 
 	name_of(name, i);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", name, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", name, NULL, &e->err), SKV_OK);
 	for (int k = 0; k < 4; k++)
 		env_advance(e, 1000);
-	assert_int_equal(skv_core_group_delete(e->core, name, &e->err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e->core, name, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e->cluster, name, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e->cluster, name, &e->err), SKV_OK);
 }
 
 /* Each has its own pages, and none another's: also behind a restart, in the place of one that
@@ -156,10 +158,10 @@ static void each_has_its_turn(void **state)
 		env_advance(&e, 30000);
 	for (uint32_t i = 0; i < SPACES; i += 60) {
 		struct skv_storage_view *v;
-		uint32_t n;
 
 		name_of(name, i);
-		assert_int_equal(skv_core_storages(e.core, name, &e.arena, &v, &n, &e.err), SKV_OK);
+		assert_int_equal(skv_cluster_storage(e.cluster, name, &e.arena, &v, &e.err),
+				 SKV_OK);
 		assert_int_equal(v->quarantined_bytes, 0);
 		assert_int_equal(put(&e, i, 1), 3);
 	}
@@ -193,15 +195,12 @@ static void one_storage_with_files_too_many(void **state)
 /* So many volumes, as if others had been there and were deleted. */
 static void pretend(struct partition *p, uint32_t n)
 {
-	void *volume = p->volume, *name = p->volume_name;
+	void *volume = p->volume;
 	uint32_t had = p->n_volume;
 
 	assert_int_equal(skv_grow(&volume, &p->cap_volume, n, sizeof *p->volume), SKV_OK);
 	p->volume = volume;
-	assert_int_equal(skv_grow(&name, &p->cap_volume_name, n, sizeof *p->volume_name), SKV_OK);
-	p->volume_name = name;
 	memset(p->volume + had, 0, (n - had) * sizeof *p->volume);
-	memset(p->volume_name + had, 0, (n - had) * sizeof *p->volume_name);
 	p->n_volume = n;
 }
 

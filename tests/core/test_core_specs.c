@@ -287,7 +287,7 @@ static void a_block_on_its_way_out_is_busy(void **state)
 	skv_arena_init(&arena);
 	assert_int_equal(skv_core_delete(e->core, &q, &deleted, &arena, &err, &done), SKV_PENDING);
 	start(e, &k, 1, &ab, "b"); /* nothing was committed meanwhile: nobody ticked */
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	assert_true(answer.over);
 	assert_int_equal(answer.status, SKV_OK);
 	skv_arena_destroy(&arena);

@@ -1,6 +1,6 @@
 /*
  * test_core_spread.c - partitions of one store with several managers: which may be owned where
- * (skv_core_may_own), and that they go from one to another.
+ * (skv_cluster_may_own), and that they go from one to another.
  */
 #include "core_env.h"
 
@@ -73,7 +73,7 @@ static int match_one(struct env *e, const char *instance)
 
 	env_keys(k, 5, 7, 0);
 	skv_error_clear(&e->err);
-	rc = skv_core_match(e->core, &q, &r, &e->arena, &e->err);
+	rc = skv_cluster_match(e->cluster, &q, &r, &e->arena, &e->err);
 	return rc == SKV_OK ? (int)r.matched[0] : rc;
 }
 
@@ -86,20 +86,20 @@ static void placed_is_told(void **state)
 	e->o.assigned = true;
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	env_create(e);
 	for (int i = 0; i < 20; i++)
 		env_advance(e, 20);
-	assert_int_equal(skv_core_placed(e->core, &placed, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_placed(e->cluster, &placed, &e->err), SKV_OK);
 	assert_false(placed);
-	skv_core_may_own(e->core, 3); /* what the third one has, nobody knows */
+	skv_cluster_may_own(e->cluster, 3); /* what the third one has, nobody knows */
 	for (int i = 0; i < 20; i++)
 		env_advance(e, 20);
-	assert_int_equal(skv_core_placed(e->core, &placed, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_placed(e->cluster, &placed, &e->err), SKV_OK);
 	assert_false(placed);
-	skv_core_may_own(e->core, 7);
+	skv_cluster_may_own(e->cluster, 7);
 	for (int i = 0; i < 20; i++)
 		env_advance(e, 20);
-	assert_int_equal(skv_core_placed(e->core, &placed, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_placed(e->cluster, &placed, &e->err), SKV_OK);
 	assert_true(placed);
 }
 
@@ -113,15 +113,15 @@ static void open_second(const struct env *e, struct env *b)
 	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
 	b->o.store = b->store;
 	b->o.clock = &((struct env *)e)->clock.clock;
-	assert_int_equal(skv_core_create(&b->o, &b->core, &b->err), SKV_OK);
+	env_create(b);
 }
 
 static void pass(struct env *a, struct env *b, int n)
 {
 	for (int i = 0; i < n; i++) {
 		skv_fake_clock_advance(&a->clock, 20);
-		skv_core_tick(a->core);
-		skv_core_tick(b->core);
+		skv_cluster_tick(a->cluster);
+		skv_cluster_tick(b->cluster);
 	}
 }
 
@@ -130,7 +130,8 @@ static uint32_t ready(const struct env *e)
 	uint32_t bits = 0;
 
 	for (uint32_t i = 0; i < N; i++)
-		bits |= (uint32_t)(skv_core_partition_state(e->core, i) == SKV_CORE_READY) << i;
+		bits |= (uint32_t)(skv_cluster_partition_state(e->cluster, i) == SKV_CORE_READY)
+			<< i;
 	return bits;
 }
 
@@ -146,46 +147,46 @@ static void each_has_an_owner_of_its_own(void **state)
 	open_second(a, &b);
 	pass(a, &b, 50);
 	assert_int_equal(ready(a), 7);
-	assert_int_equal(skv_core_state_get(b.core), SKV_CORE_STANDBY);
-	skv_core_partition_get(b.core, 1, &v);
+	assert_int_equal(skv_cluster_state_get(b.cluster), SKV_CORE_STANDBY);
+	skv_cluster_partition_get(b.cluster, 1, &v);
 	assert_true(v.takes && v.loaded);
-	skv_core_partition_get(a->core, 1, &v);
+	skv_cluster_partition_get(a->cluster, 1, &v);
 	assert_false(v.takes);
-	assert_int_equal(skv_core_ready(b.core, &err), SKV_E_NOT_OWNER);
-	skv_core_may_own(b.core, 2); /* waits for its owner to let go */
+	assert_int_equal(skv_cluster_ready(b.cluster, &err), SKV_E_NOT_OWNER);
+	skv_cluster_may_own(b.cluster, 2); /* waits for its owner to let go */
 	pass(a, &b, 50);
 	assert_int_equal(ready(a), 7);
-	assert_int_equal(skv_core_state_get(b.core), SKV_CORE_STANDBY);
+	assert_int_equal(skv_cluster_state_get(b.cluster), SKV_CORE_STANDBY);
 	for (uint32_t i = 0; i < 4; i++) { /* there and back */
 		bool there = i % 2 == 0;
 
-		skv_core_may_own(a->core, there ? 5 : 7);
+		skv_cluster_may_own(a->cluster, there ? 5 : 7);
 		pass(a, &b, 20);
-		skv_core_may_own(b.core, there ? 2 : 0);
+		skv_cluster_may_own(b.cluster, there ? 2 : 0);
 		pass(a, &b, 20);
 		assert_int_equal(ready(a), there ? 5 : 7);
 		assert_int_equal(ready(&b), there ? 2 : 0);
-		assert_int_equal(skv_core_state_get(a->core), SKV_CORE_READY);
-		assert_int_equal(skv_core_state_get(b.core),
+		assert_int_equal(skv_cluster_state_get(a->cluster), SKV_CORE_READY);
+		assert_int_equal(skv_cluster_state_get(b.cluster),
 				 there ? SKV_CORE_READY : SKV_CORE_STANDBY);
-		assert_int_equal(skv_core_ready(a->core, &err), SKV_OK);
+		assert_int_equal(skv_cluster_ready(a->cluster, &err), SKV_OK);
 		assert_int_equal(match_one(there ? &b : a, names[1]), 5);
 		assert_int_equal(match_one(a, names[1]), there ? SKV_E_NOT_OWNER : 5);
 		assert_int_equal(match_one(a, names[2]), 5);
 	}
-	skv_core_counters_get(b.core, &n);
+	skv_cluster_counters_get(b.cluster, &n);
 	assert_int_equal(n.warm_takeovers, 2);
 	/* who has it ends without a word */
-	skv_core_may_own(a->core, 6);
-	skv_core_may_own(b.core, 1);
+	skv_cluster_may_own(a->cluster, 6);
+	skv_cluster_may_own(b.cluster, 1);
 	pass(a, &b, 50);
 	assert_int_equal(ready(a), 6);
 	assert_int_equal(ready(&b), 1);
-	skv_core_may_own(b.core, 7);
+	skv_cluster_may_own(b.cluster, 7);
 	env_crash(a);
 	for (int i = 0; i < 40 && ready(&b) != 7; i++) {
 		skv_fake_clock_advance(&a->clock, 500);
-		skv_core_tick(b.core);
+		skv_cluster_tick(b.cluster);
 	}
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(match_one(&b, names[i]), 5);
@@ -204,7 +205,7 @@ static int asked(struct env *e, const char *instance)
 
 	skv_thread_waits = true;
 	rc = match_one(e, instance);
-	skv_find(e->core, &t, &door);
+	skv_find(e->cluster, &t, &door);
 	skv_thread_waits = false;
 	return rc == SKV_E_NOT_OWNER ? (int)door.partition + 1 : rc;
 }
@@ -219,13 +220,13 @@ static void the_store_says_where_names_are(void **state)
 	make_three(a);
 	open_second(a, &b);
 	pass(a, &b, 50);
-	skv_core_may_own(a->core, 5);
+	skv_cluster_may_own(a->cluster, 5);
 	pass(a, &b, 20);
-	skv_core_may_own(b.core, 2);
+	skv_cluster_may_own(b.cluster, 2);
 	pass(a, &b, 20);
 	assert_int_equal(ready(&b), 2);
 	assert_int_equal(match_one(&b, names[2]), SKV_E_NOT_OWNER);
-	assert_int_equal(skv_find(b.core, &third, &door), SKV_SOON);
+	assert_int_equal(skv_find(b.cluster, &third, &door), SKV_SOON);
 	assert_true(door.unknown); /* this thread may not wait for the store */
 	for (int alone = 0; alone < 2; alone++) {
 		assert_int_equal(asked(&b, names[0]), 1);
@@ -233,7 +234,8 @@ static void the_store_says_where_names_are(void **state)
 		assert_int_equal(asked(&b, names[2]), 3);
 		assert_int_equal(asked(&b, "nowhere"), SKV_E_NOT_FOUND);
 		assert_int_equal(match_one(&b, names[2]), SKV_E_NOT_OWNER);
-		assert_int_equal(skv_find(b.core, &third, &door), SKV_THERE); /* it is remembered */
+		assert_int_equal(skv_find(b.cluster, &third, &door),
+				 SKV_THERE); /* it is remembered */
 		assert_int_equal(door.partition, 2);
 		if (!alone)
 			env_crash(a);

@@ -22,11 +22,11 @@ static void what_was_followed_is_there(void **state)
 	pair_begin(&p, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 8, 1, 1);
 	assert_int_equal(env_put(&p.a, k, 4), 4);
-	skv_core_tick(p.b.core);
+	skv_cluster_tick(p.b.cluster);
 	assert_int_equal(env_put(&p.a, k + 4, 2), 2);
 	assert_int_equal(env_start(&p.a, &(struct env_start){ .keys = k + 6, .n = 2 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
-	skv_core_tick(p.b.core);
+	skv_cluster_tick(p.b.cluster);
 	pair_take_over(&p);
 	assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
 	assert_int_equal(pair_counters(&p.b).standby_loads, 1);
@@ -50,7 +50,7 @@ static void what_came_last_is_read_then(void **state)
 	pair_begin(&p, 8192 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 64, 1, 1);
 	assert_int_equal(env_put(&p.a, k, 2), 2);
-	skv_core_tick(p.b.core);
+	skv_cluster_tick(p.b.cluster);
 	assert_int_equal(env_group(&p.a, "late", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(&p.a, "late", "late", &spec, 1), SKV_OK);
 	for (uint32_t i = 2; i < 64; i++)
@@ -74,14 +74,14 @@ static void a_standby_that_was_left_behind_loads_again(void **state)
 	pair_begin(&p, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, KEYS, 1, 1);
 	env_put(&p.a, k, 2);
-	skv_core_tick(p.b.core);
+	skv_cluster_tick(p.b.cluster);
 	env_put(&p.a, k + 2, 2);
 	env_shutdown(&p.a); /* a clean stop: a checkpoint of all */
 	env_open(&p.a);
 	env_put(&p.a, k + 4, 2);
 	for (int i = 0; i < 4; i++) {
 		skv_fake_clock_advance(&p.b.clock, 100);
-		skv_core_tick(p.b.core);
+		skv_cluster_tick(p.b.cluster);
 	}
 	assert_int_equal(pair_counters(&p.b).standby_loads, 2);
 	env_put(&p.a, k + 6, 2);
@@ -131,10 +131,10 @@ static void what_comes_while_it_loads_is_there(void **state)
 	late_owner = &p.a;
 	assert_int_equal(skv_store_open(p.b.ops, &p.b.store_options, &p.b.store, &p.b.err), SKV_OK);
 	p.b.o.store = p.b.store;
-	assert_int_equal(skv_core_create(&p.b.o, &p.b.core, &p.b.err), SKV_OK);
+	env_create(&p.b);
 	for (int i = 0; i < 20; i++) {
 		skv_fake_clock_advance(&p.b.clock, 50);
-		skv_core_tick(p.b.core);
+		skv_cluster_tick(p.b.cluster);
 	}
 	assert_null(late_owner);
 	assert_int_equal(pair_counters(&p.b).standby_loads, 2);
@@ -201,7 +201,7 @@ static void random_changes(uint32_t seed)
 		default: env_put(&p.a, k + at, 1 + roll(4)); break;
 		}
 		if (roll(3) == 0)
-			skv_core_tick(p.b.core);
+			skv_cluster_tick(p.b.cluster);
 	}
 	for (uint32_t i = 0; i < KEYS; i++)
 		there[i] = env_match(&p.a, k + i, 1) == 1;

@@ -135,7 +135,7 @@ static void a_disabled_one_is_a_miss_of_its_own(void **state)
 	make_many();
 	for (uint32_t i = 0; i < MANY; i++)
 		put(name(i), i, 0, 2);
-	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e.cluster, &s, SKV_PUT_ANY, NULL, &e.err), SKV_OK);
 	for (uint32_t i = 0; i < MANY; i++)
 		assert_int_equal(found(name(i), i, 0, 2, true, &res), i == 170 ? 0 : 2);
 }
@@ -157,14 +157,16 @@ static void one_group_over_all(void **state)
 		snprintf(text[i], sizeof text[i], "s%u", i);
 		names[i] = text[i];
 	}
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	assert_int_equal(env_instance(&e, "wide", "all", &spec, 1), SKV_OK);
 	for (uint32_t i = 0; i < MANY; i++)
 		put("wide", i, 0, SLOTS);
 	assert_int_equal(found("wide", MANY - 1, 0, 1, false, &res), 1);
 	assert_string_equal(res.files.v[0].storage, name(MANY - 1));
 	g.capacity = (uint64_t)(MANY - 1) * SLOTS * BLOCK; /* the oldest 15 are too many */
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	for (unsigned t = 0; t < 20; t++)
 		env_advance(&e, 20);
 	assert_int_equal(found("wide", 0, 0, SLOTS, false, &res), 0);
@@ -182,8 +184,8 @@ static void no_more_than_the_most(void **state)
 		assert_int_equal(env_storage(&e, name(i), UNIT, UNIT), SKV_OK);
 	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), SKV_E_TOO_MANY);
 	skv_error_clear(&e.err);
-	assert_int_equal(skv_core_storage_delete(e.core, "s255", &e.err), SKV_OK);
-	assert_int_equal(skv_core_storage_delete(e.core, "s100", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s255", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_delete(e.cluster, "s100", &e.err), SKV_OK);
 	assert_int_equal(env_storage(&e, "more", UNIT, UNIT), SKV_OK);
 	assert_int_equal(env_storage(&e, "and-more", UNIT, UNIT), SKV_OK);
 	assert_int_equal(env_storage(&e, "too-many", UNIT, UNIT), SKV_E_TOO_MANY);
@@ -196,6 +198,34 @@ static void no_more_than_the_most(void **state)
 	put("i", 1, 0, SLOTS);
 }
 
+/* A start takes no slots of the storages that it names, and does not wait for others if there are
+ * none. */
+static void a_start_avoids_some(void **state)
+{
+	static const char *const names[] = { "a", "b", "c" };
+	const struct skv_spec spec = { "page", BLOCK };
+	const struct skv_group_spec g = { .name = "g", .storages = names, .n_storages = 3 };
+	struct skv_start_res res;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(env_storage(&e, names[i], UNIT, UNIT), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
+	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
+	env_advance(&e, 100);
+	for (uint32_t n = 0; n <= 3; n++) {
+		const struct skv_key key = { 1, n };
+		const struct env_start s = { .keys = &key, .n = 1, .avoid = names, .n_avoid = n };
+
+		assert_int_equal(env_start(&e, &s, &res), n < 3 ? SKV_OK : SKV_E_UNAVAILABLE);
+		if (n < 3)
+			assert_string_equal(res.files.v[res.loc[0].file].storage, names[n]);
+	}
+	assert_non_null(strstr(e.err.message, "but for those to avoid"));
+	skv_error_clear(&e.err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +235,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(one_group_over_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_more_than_the_most, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_start_avoids_some, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,10 +69,10 @@ static void put(const char *tenant, const char *id, uint32_t n)
 static uint64_t used(const char *tenant, const char *id)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
 	skv_arena_reset(&e.arena);
-	assert_int_equal(skv_core_instances(e.core, tenant, id, &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance(e.cluster, tenant, id, &e.arena, &v, &e.err),
+			 SKV_OK);
 	return v->used_bytes / BLOCK;
 }
 
@@ -184,17 +184,18 @@ static void test_after_a_restart(void **state)
 
 static void limit(const char *tenant, const struct skv_tenant_spec *spec)
 {
+	static const struct skv_tenant_spec nothing;
 	struct skv_tenant_view v[] = { { .spec = *spec }, { .name = "other" } };
 
 	snprintf(v[0].name, sizeof v[0].name, "%s", tenant);
-	assert_int_equal(skv_core_tenants_set(e.core, v, 2), SKV_OK);
+	assert_int_equal(skv_cluster_tenants_set(e.cluster, v, 2, &nothing), SKV_OK);
 }
 
 static struct skv_tenant_use use_of(const char *tenant)
 {
 	struct skv_tenant_use u;
 
-	skv_core_tenant_use(e.core, tenant, &u);
+	skv_cluster_tenant_use(e.cluster, tenant, &u);
 	return u;
 }
 
@@ -241,7 +242,7 @@ static void test_nothing_may_go(void **state)
 	limit("a", &(struct skv_tenant_spec){ .max_blocks = 3 });
 	assert_int_equal(try_put("a", "i", 4), SKV_E_QUOTA);
 	assert_string_equal(e.err.field, "max_blocks");
-	skv_core_counters_get(e.core, &counted);
+	skv_cluster_counters_get(e.cluster, &counted);
 	assert_int_equal(counted.tenant_over_bytes, 1);
 	assert_int_equal(counted.tenant_over_blocks, 1);
 	assert_int_equal(use_of("a").blocks, 0);
@@ -340,15 +341,15 @@ static void test_blocks_per_s(void **state)
 	for (int i = 0; i < 9; i++)
 		assert_int_equal(look_up("a", keys, 1), SKV_E_TOO_MANY);
 	assert_string_equal(e.err.field, SKV_BLOCKS_PER_S);
-	assert_in_range(skv_core_tenant_wait(e.core, "a"), 2, 64);
-	assert_int_equal(skv_core_tenant_check(e.core, "a", &e.err), SKV_E_TOO_MANY);
+	assert_in_range(skv_cluster_tenant_wait(e.cluster, "a"), 2, 64);
+	assert_int_equal(skv_cluster_tenant_check(e.cluster, "a", &e.err), SKV_E_TOO_MANY);
 	assert_string_equal(e.err.field, SKV_BLOCKS_PER_S);
-	assert_int_equal(skv_core_tenant_check(e.core, "b", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_tenant_check(e.cluster, "b", &e.err), SKV_OK);
 	assert_int_equal(start_one("a", "i", &start), SKV_E_TOO_MANY);
 	assert_int_equal(look_up("b", keys, 64), SKV_OK);
-	assert_int_equal(skv_core_tenant_wait(e.core, "b"), 0);
+	assert_int_equal(skv_cluster_tenant_wait(e.cluster, "b"), 0);
 	limit("a", &(struct skv_tenant_spec){ .blocks_per_s = 0 });
-	assert_int_equal(skv_core_tenant_check(e.core, "a", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_tenant_check(e.cluster, "a", &e.err), SKV_OK);
 	assert_int_equal(look_up("a", keys, 64), SKV_OK);
 }
 
@@ -380,12 +381,12 @@ static void test_others_do_not_wait(void **state)
 	of_b.keys = keys + 4;
 	of_b.tenant = "b";
 	skv_arena_init(&arena);
-	skv_core_counters_get(e.core, &before);
+	skv_cluster_counters_get(e.cluster, &before);
 	assert_int_equal(skv_core_start(e.core, &of_a, &res[0], &arena, &err, &done[0]),
 			 SKV_PENDING);
 	assert_int_equal(skv_core_start(e.core, &of_b, &res[1], &arena, &err, &done[1]),
 			 SKV_PENDING);
-	skv_core_counters_get(e.core, &counted);
+	skv_cluster_counters_get(e.cluster, &counted);
 	/* b's is on its way to the journal */
 	assert_int_equal(counted.start_waits, before.start_waits + 1);
 	env_advance(&e, 10);

@@ -198,8 +198,8 @@ static void open_core(struct shared *s)
 		slow(s, "checkpoint_begin", 30);
 	}
 	s->e.o.store = s->e.store;
-	assert_int_equal(skv_core_create(&s->e.o, &s->e.core, &s->e.err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(s->e.core, 10000), SKV_OK);
+	env_create(&s->e);
+	assert_int_equal(skv_cluster_wait_ready(s->e.cluster, 10000), SKV_OK);
 }
 
 static struct shared *open_all(unsigned chains, uint64_t journal, bool slow_store)
@@ -245,12 +245,12 @@ static void many_callers(void **state)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	env_check(&s->e);
-	skv_core_counters_get(s->e.core, &n);
+	skv_cluster_counters_get(s->e.cluster, &n);
 	assert_true(atomic_load(&s->written) > 500);
 	assert_true(n.evicted_blocks > 0);
 	assert_int_equal(n.committed_blocks, atomic_load(&s->written));
 	assert_int_equal(atomic_load(&s->refused), 0);
-	skv_core_shutdown(s->e.core);
+	skv_cluster_shutdown(s->e.cluster);
 	env_destroy(&s->e);
 	free(s);
 }
@@ -267,7 +267,7 @@ static void stop_under_load(void **state)
 	start_callers(s, c, t);
 	while (atomic_load(&s->written) < 50)
 		sched_yield();
-	skv_core_shutdown(s->e.core);
+	skv_cluster_shutdown(s->e.cluster);
 	atomic_store(&s->stop, 1);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
@@ -315,7 +315,8 @@ static void drop_all(struct shared *s)
 {
 	struct skv_spec spec = { "kv", 4096 };
 
-	assert_int_equal(skv_core_instance_delete(s->e.core, "t", "i", &s->e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(s->e.cluster, "t", "i", NULL, &s->e.err),
+			 SKV_OK);
 	assert_int_equal(env_instance(&s->e, "i", "g", &spec, 1), SKV_OK);
 }
 
@@ -323,7 +324,7 @@ static uint64_t checkpoints(struct shared *s)
 {
 	struct skv_core_counters n;
 
-	skv_core_counters_get(s->e.core, &n);
+	skv_cluster_counters_get(s->e.cluster, &n);
 	return n.checkpoints;
 }
 
@@ -334,8 +335,8 @@ static void load_again(struct shared *s)
 
 	for (int i = 0; i < 1000 && checkpoints(s) == n; i++)
 		poll(NULL, 0, 1);
-	assert_int_equal(skv_core_demote(s->e.core, 1, &s->e.err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(s->e.core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_demote(s->e.cluster, 1, &s->e.err), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(s->e.cluster, 10000), SKV_OK);
 	env_check(&s->e);
 }
 
@@ -405,7 +406,7 @@ static uint32_t found(struct watch *w, struct skv_arena *a, uint32_t i)
 	struct skv_error err = { 0 };
 
 	skv_arena_reset(a);
-	assert_int_equal(skv_core_match(w->e->core, &req, &res, a, &err), SKV_OK);
+	assert_int_equal(skv_cluster_match(w->e->cluster, &req, &res, a, &err), SKV_OK);
 	return res.matched[0];
 }
 

@@ -18,7 +18,7 @@ static int put_tier(struct env *e, const char *name, const char *tier_of, bool w
 				    .tier_of = tier_of, .write_through = write_through };
 
 	memset(&e->err, 0, sizeof e->err);
-	return skv_core_group_put(e->core, &g, NULL, NULL, &e->err);
+	return skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err);
 }
 
 /* "g" on storage "s" with instance "i" of two specs, and "fast" on "m". */
@@ -233,16 +233,15 @@ static void which_groups_may_be_tiers(void **state)
 	assert_false(put(&e, "i", 0, 1, 100)); /* no write_through any more */
 	assert_int_equal(put_tier(&e, "fast", "g", true, "m"), SKV_OK);
 	refused(&e, env_instance(&e, "j", "fast", &spec, 1), SKV_E_INVALID, "group");
-	refused(&e, skv_core_group_delete(e.core, "g", &e.err), SKV_E_IN_USE, "name");
+	refused(&e, skv_cluster_group_delete(e.cluster, "g", &e.err), SKV_E_IN_USE, "name");
 	env_destroy(&e);
 }
 
 static bool is_there(struct env *e, const char *id)
 {
 	struct skv_instance_view *v;
-	uint32_t n;
 
-	return skv_core_instances(e->core, "t", id, &e->arena, &v, &n, &e->err) == SKV_OK;
+	return skv_cluster_instance(e->cluster, "t", id, &e->arena, &v, &e->err) == SKV_OK;
 }
 
 static void copy_instances_come_and_go_with_theirs(void **state)
@@ -260,18 +259,19 @@ static void copy_instances_come_and_go_with_theirs(void **state)
 	put(&e, "i", 0, 1, 100);
 	put(&e, COPIES, 0, 1, 100);
 	assert_string_equal(told(&e), "ssmm");
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "Org/j", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "Org/j", NULL, &e.err),
+			 SKV_OK);
 	assert_false(is_there(&e, "Org/j@fast"));
 	/* The tier goes as a whole, and nothing is missing. */
-	assert_int_equal(skv_core_group_delete(e.core, "fast", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "fast", &e.err), SKV_OK);
 	assert_false(is_there(&e, COPIES));
 	assert_string_equal(told(&e), "ss");
 	assert_int_equal(put_tier(&e, "fast", "g", false, "m"), SKV_OK);
 	assert_true(is_there(&e, COPIES));
 	assert_string_equal(told(&e), "ss");
-	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e.core, "fast", &e.err), SKV_OK);
-	assert_int_equal(skv_core_group_delete(e.core, "g", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e.cluster, "t", "i", NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "fast", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "g", &e.err), SKV_OK);
 	env_destroy(&e);
 }
 

@@ -302,7 +302,9 @@ static void setup(struct model *m)
 	assert_int_equal(env_storage(&m->e, "s", 4 * UNIT, UNIT), SKV_OK); /* for 60 of 80 */
 	assert_int_equal(env_storage(&m->e, "m", 2 * UNIT, UNIT), SKV_OK); /* for 30 */
 	assert_int_equal(env_group(&m->e, "g", 0, "s"), SKV_OK);
-	assert_int_equal(skv_core_group_put(m->e.core, &g, NULL, NULL, &m->e.err), SKV_OK);
+	assert_int_equal(
+		skv_cluster_group_put(m->e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &m->e.err),
+		SKV_OK);
 	assert_int_equal(env_instance(&m->e, "i", "g", &spec, 1), SKV_OK);
 }
 

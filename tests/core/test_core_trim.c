@@ -228,13 +228,13 @@ static void in_portions(void **state)
 
 	put_many(e, k);
 	begin_trim(e, &t);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	before = blocks(e);
 	assert_true(before > 0 && before < MANY); /* others come in between */
 	assert_int_equal(t.answers, 0);
 	env_put(e, &fresh, 1);
 	while (t.answers == 0 && ticks++ < 100)
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	assert_int_equal(t.answers, 1);
 	assert_int_equal(t.status, SKV_OK);
 	assert_int_equal(t.res.deleted, MANY);
@@ -252,7 +252,7 @@ static void an_end_in_between_is_told(void **state)
 	/* The manager stops. */
 	put_many(e, k);
 	begin_trim(e, &t);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	env_shutdown(e);
 	assert_int_equal(t.answers, 1);
 	assert_int_equal(t.status, SKV_E_NOT_READY);
@@ -264,7 +264,7 @@ static void an_end_in_between_is_told(void **state)
 	/* It dies. */
 	put_many(e, k);
 	begin_trim(e, &t);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	env_crash(e);
 	assert_int_equal(t.answers, 1);
 	assert_int_not_equal(t.status, SKV_OK);
@@ -273,9 +273,9 @@ static void an_end_in_between_is_told(void **state)
 	env_check(e);
 	/* The instance goes. */
 	begin_trim(e, &t);
-	assert_int_equal(skv_core_instance_delete(e->core, "t", "i", &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err), SKV_OK);
 	for (int i = 0; i < 10 && t.answers == 0; i++)
-		skv_core_tick(e->core);
+		skv_cluster_tick(e->cluster);
 	assert_int_equal(t.answers, 1);
 	assert_true(t.status == SKV_E_NOT_FOUND || t.status == SKV_OK);
 	skv_arena_destroy(&t.arena);
@@ -379,7 +379,7 @@ static void states_of_many(void **state)
 	assert_int_equal(r.created_ms[1], made); /* its oldest spec */
 	assert_int_equal(r.created_ms[2], 0);
 	assert_true(r.created_ms[3] >= made + 500);
-	skv_core_tick(e->core);
+	skv_cluster_tick(e->cluster);
 	assert_int_equal(answer.answers, 1);
 	q.instance = "nobody";
 	assert_int_equal(skv_core_states(e->core, &q, &r, &answer.arena, &err), SKV_E_NOT_FOUND);

@@ -25,7 +25,8 @@ static void order_is_kept_within_a_millisecond(void **state)
 	env_init(&e);
 	env_open(&e);
 	env_make(&e, 1u << 20, 1u << 16, BLOCK);
-	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_put(e.cluster, &g, SKV_PUT_ANY, NULL, NULL, &e.err),
+			 SKV_OK);
 	for (uint32_t i = 0; i < 400; i++) /* no chain: each for itself */
 		key[i] = (struct skv_key){ 7, i };
 	for (uint32_t i = 0; i < KEPT; i++)

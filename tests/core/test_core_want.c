@@ -21,7 +21,7 @@ static int put_group(struct env *e, const char *name, const char *a, const char 
 	struct skv_group_spec g = { .name = name, .storages = storages, .n_storages = 2,
 				    .policy = "", .tier_of = of, .promote_after = promote_after };
 
-	return skv_core_group_put(e->core, &g, NULL, NULL, &e->err);
+	return skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err);
 }
 
 static void put_storage(struct env *e, const char *name, bool enabled)
@@ -30,7 +30,8 @@ static void put_storage(struct env *e, const char *name, bool enabled)
 				      .capacity = 96 * UNIT, .unit = UNIT, .file_size = 2 * UNIT,
 				      .enabled = enabled };
 
-	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err),
+			 SKV_OK);
 }
 
 /* "g" on "s" and "t", with instance "i" of two specs; "fast" on "m" and "n". */
@@ -243,7 +244,7 @@ static void what_cannot_be_asked_for(void **state)
 	q.n_keys = 0;
 	memset(&e.err, 0, sizeof e.err);
 	refused(&e, skv_core_want(e.core, &q, &res, &e.arena, &e.err), SKV_E_NOT_FOUND, "instance");
-	assert_int_equal(skv_core_group_delete(e.core, "fast", &e.err), SKV_OK);
+	assert_int_equal(skv_cluster_group_delete(e.cluster, "fast", &e.err), SKV_OK);
 	refused(&e, ask(&e, "", "", 0, 1, &res), SKV_E_UNSUPPORTED, "to");
 	refused(&e, ask(&e, "s", "m", 0, 1, &res), SKV_E_UNSUPPORTED, "to");
 	assert_int_equal(want(&e, "s", "t", 0, 4, SKV_WANT_ASKED), 4); /* moves need no tier */
@@ -327,11 +328,11 @@ static void waits_end(void **state)
 							    .n = 1, .deadline_ms = 600000 }, &s),
 			 SKV_OK);
 	assert_int_equal(work(&e, "m"), 0);
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	assert_int_equal(c.copy_wishes - c.copy_wishes_ended, 1);
 	env_advance(&e, 61000);
 	assert_int_equal(work(&e, "m"), 0);
-	skv_core_counters_get(e.core, &c);
+	skv_cluster_counters_get(e.cluster, &c);
 	assert_int_equal(c.copy_wishes, c.copy_wishes_ended);
 	env_destroy(&e);
 }

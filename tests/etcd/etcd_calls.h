@@ -14,6 +14,7 @@
 #include <skv/etcd.h>
 
 #include "etcd_servers.h"
+#include "etcd_upkeep.h"
 
 #define LONG_MS 60000u /* for a cluster that starts or elects on a busy machine */
 

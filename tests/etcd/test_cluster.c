@@ -37,6 +37,7 @@ enum outcome { NONE, DONE, NOT_DONE, MAYBE };
 struct writer {
 	struct skv_etcd *c;
 	enum outcome outcome[WRITES];
+	char why[WRITES][SKV_MESSAGE_MAX]; /* it failed */
 	int n;            /* writes */
 	_Atomic int done; /* those acknowledged */
 	_Atomic bool odd; /* a status that no write may have */
@@ -56,10 +57,12 @@ static void *write_keys(void *ctx)
 		const struct skv_etcd_txn txn = { &absent, 1, &put_one, 1, NULL, 0 };
 		const struct skv_etcd_op op = { SKV_ETCD_TXN, .txn = &txn };
 		struct skv_etcd_answer a = { 0 };
+		struct skv_error e = { 0 };
 		int rc;
 
 		snprintf(key, sizeof key, "k/%04d", i);
-		rc = skv_etcd_run(w->c, &op, &a, NULL);
+		rc = skv_etcd_run(w->c, &op, &a, &e);
+		memcpy(w->why[i], e.message, sizeof e.message);
 		w->outcome[i] = rc == SKV_OK			? DONE
 				: rc == SKV_E_STORE_IO		? NOT_DONE
 				: rc == SKV_E_UNKNOWN_OUTCOME	? MAYBE
@@ -97,7 +100,7 @@ static void check_writes(struct writer *w)
 		if (w->outcome[i] == DONE && a.result.count != 1)
 			fail_msg("write %d was acknowledged, and is lost", i);
 		if (w->outcome[i] == NOT_DONE && a.result.count != 0)
-			fail_msg("write %d was not executed, and is there", i);
+			fail_msg("write %d was not executed, and is there: %s", i, w->why[i]);
 		maybe += w->outcome[i] == MAYBE;
 		skv_etcd_answer_free(&a);
 	}

@@ -141,6 +141,17 @@ static void refuses_streams(struct liar *l, int fd)
 	drain(l, fd);
 }
 
+/* To the first call on the connection alone. */
+static void has_no_leader(struct liar *l, int fd)
+{
+	static const uint8_t answer[] = "\x88" "\0\x0bgrpc-status\x02" "14"
+					"\0\x0cgrpc-message\x15" "etcdserver: no leader";
+
+	await_request(l, fd);
+	frame(fd, HEADERS, END_HEADERS | END_STREAM, 1, answer, sizeof answer - 1);
+	drain(l, fd);
+}
+
 static void answers_404(struct liar *l, int fd)
 {
 	await_request(l, fd);
@@ -345,6 +356,29 @@ static void lies_become_errors(void **state)
 	}
 }
 
+/* A watch that is refused takes the connection with it: what was said to it was not said to a write
+ * beside it, which may have been executed. */
+static void another_calls_answer_is_not_ones_own(void **state)
+{
+	struct skv_etcd_options o = { .timeout_ms = LONG_MS };
+	const struct skv_etcd_op write = { SKV_ETCD_PUT, .key = { "a", 1 } };
+	struct skv_etcd_watch *w;
+	struct skv_etcd *c;
+	char endpoint[40];
+	struct liar l;
+
+	(void)state;
+	start(&l, has_no_leader, false, 0);
+	snprintf(endpoint, sizeof endpoint, "127.0.0.1:%u", l.port);
+	o.endpoints = endpoint;
+	c = open_client(&o);
+	expect(skv_etcd_watch_open(c, write.key, write.end, 1, &w, &err), SKV_OK, NULL);
+	expect(skv_etcd_run(c, &write, NULL, &err), SKV_E_UNKNOWN_OUTCOME, "no leader");
+	skv_etcd_watch_close(w);
+	skv_etcd_close(c);
+	stop(&l);
+}
+
 static void garbage_becomes_errors(void **state)
 {
 	const char *seed = getenv("SKV_SEED"), *cases = getenv("SKV_CASES");
@@ -359,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lies_become_errors),
+		cmocka_unit_test(another_calls_answer_is_not_ones_own),
 		cmocka_unit_test(garbage_becomes_errors),
 	};
 

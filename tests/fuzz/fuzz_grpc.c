@@ -65,7 +65,7 @@ static void prepare(void)
 	so.body_max = 1 << 20;
 	so.body_total_max = 4 << 20;
 	must(skv_service_create(&so, &service, &err) == SKV_OK, "no service");
-	service->core = fake_core_create();
+	service->cluster = fake_core_create();
 	skv_grpc_options_init(&httpd.o);
 	httpd.o.max_streams = 8;
 	httpd.o.apis = (struct skv_apis){ { &skv_v1_api }, 1, SKV_PLANE_ALL };

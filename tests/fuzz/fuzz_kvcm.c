@@ -53,6 +53,8 @@ static void run(const struct skv_route *route, enum metric_wire wire, const uint
 	     "not let in");
 	call.done = (struct skv_done){ on_done, NULL };
 	call.dispatched = true;
+	if (route->flags & (ROUTE_OWNED | ROUTE_HELD)) /* as skv_request_run does */
+		skv_request_find(&call, SKV_TARGET_NONE, NULL, NULL);
 	completed = 1;
 	rc = route->run(&call);
 	for (unsigned i = 0; rc == SKV_PENDING && completed == 1; i++) {
@@ -93,7 +95,7 @@ static void begin(void)
 	o.apis = apis;
 	o.n_apis = 1;
 	must(skv_service_create(&o, &service, &env.err) == SKV_OK, "no service");
-	service->core = env.core;
+	service->cluster = env.cluster;
 	run_text(
 		"RegisterInstance",
 		"{\"instance_id\":\"m\",\"instance_group\":\"g\",\"block_size\":2,"

@@ -117,7 +117,7 @@ static void begin(void)
 	o.apis = apis;
 	o.n_apis = 2;
 	must(skv_service_create(&o, &service, &env.err) == SKV_OK, "no service");
-	service->core = env.core;
+	service->cluster = env.cluster;
 	skv_workers_init(&service->workers, WORKERS_QUEUE);
 	list_ops();
 	run_text("initialize", "{\"num_pages\":6}", "");

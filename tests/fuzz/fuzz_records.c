@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 3 + n;
 		size -= 3 + n;
 	}
-	r = (struct replay){ .p = partition_make(env.core), .now = skv_now_ms(env.core->clock) };
+	r = (struct replay){ .p = loading_make(env.core), .now = skv_now_ms(env.core->clock) };
 	must(r.p && !records.failed && registry_load(r.p, &err) == SKV_OK, "no part");
 	rc = replay_records(&r, records.data, records.len, &err);
 	rc = replay_close(&r, rc, &err);

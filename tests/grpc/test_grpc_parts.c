@@ -135,7 +135,7 @@ static void wheel_after_a_pause(void **state)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static int take(struct skv_request *c, enum route_id id, const void *p, size_t n)
+static int take(struct skv_request *c, enum skv_operation id, const void *p, size_t n)
 {
 	skv_request_reset(c);
 	c->route = &skv_routes[id];
@@ -151,34 +151,34 @@ static void names_and_bodies(void **state)
 
 	(void)state;
 	skv_request_init(&c, &s, WIRE_GRPC);
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x01m\x08\x01", 5), SKV_OK);
+	assert_int_equal(take(&c, SKV_OP_lookup, "\x7a\x01m\x08\x01", 5), SKV_OK);
 	assert_string_equal(c.param[0].value, "m");
 	assert_int_equal(c.n_body, 5);
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x08\x01", 2), SKV_E_INVALID);
+	assert_int_equal(take(&c, SKV_OP_lookup, "\x08\x01", 2), SKV_E_INVALID);
 	assert_string_equal(c.err.field, "instance");
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x78\x01", 2), SKV_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x02m", 3), SKV_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x02xy", 7), SKV_OK);
+	assert_int_equal(take(&c, SKV_OP_lookup, "\x78\x01", 2), SKV_E_INVALID);
+	assert_int_equal(take(&c, SKV_OP_lookup, "\x7a\x02m", 3), SKV_E_INVALID);
+	assert_int_equal(take(&c, SKV_OP_instance_put, "\x0a\x01m\x12\x02xy", 7), SKV_OK);
 	assert_memory_equal(c.body, "xy", 2);
 	assert_int_equal(c.n_body, 2);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m", 3), SKV_OK);
+	assert_int_equal(take(&c, SKV_OP_instance_put, "\x0a\x01m", 3), SKV_OK);
 	assert_int_equal(c.n_body, 0);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9),
+	assert_int_equal(take(&c, SKV_OP_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9),
 			 SKV_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x10\x01", 5), SKV_E_INVALID);
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x22\x02\x00%", 7), SKV_OK);
+	assert_int_equal(take(&c, SKV_OP_instance_put, "\x0a\x01m\x10\x01", 5), SKV_E_INVALID);
+	assert_int_equal(take(&c, SKV_OP_block_get, "\x0a\x01m\x22\x02\x00%", 7), SKV_OK);
 	assert_string_equal(v1_of(&c)->key_text, "%00%25");
-	assert_ptr_equal(c.route, &skv_routes[ROUTE_ID_block_find]);
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12),
+	assert_ptr_equal(c.route, &skv_routes[SKV_OP_block_find]);
+	assert_int_equal(take(&c, SKV_OP_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12),
 			 SKV_OK);
 	assert_string_equal(v1_of(&c)->key_number, "7");
-	assert_int_equal(take(&c, ROUTE_ID_block_get,
+	assert_int_equal(take(&c, SKV_OP_block_get,
 			      "\x0a\x01m\x12\x10"
 			      "0123456789abcdef",
 			      21),
 			 SKV_OK);
 	assert_string_equal(c.param[1].value, "30313233343536373839616263646566");
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m", 3), SKV_E_INVALID);
+	assert_int_equal(take(&c, SKV_OP_block_get, "\x0a\x01m", 3), SKV_E_INVALID);
 	skv_request_destroy(&c);
 }
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -178,10 +179,17 @@ class Servers:
     def make_room(self, key="filler"):
         """What fill() wrote is removed, and the alarm ended: what an operator does."""
         revision = json.loads(self.ctl("del", key, "-w", "json"))["header"]["revision"]
-        self.ctl("compact", str(revision))
-        for i in range(self.n):
-            self.ctl("defrag", at=i)
-        self.ctl("alarm", "disarm")
+        self.ctl("compact", "--physical", str(revision))
+
+        def disarmed():
+            """A write that came meanwhile may have raised it again, at a member that was not defragmented yet."""
+            for i in range(self.n):
+                self.ctl("defrag", at=i)
+            self.ctl("alarm", "disarm")
+            time.sleep(0.5)
+            return not self.ctl("alarm", "list").strip()
+
+        until(disarmed, 60, "etcds without an alarm")
 
 
 class Hold:

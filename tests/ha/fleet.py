@@ -50,7 +50,7 @@ class Member(Manager):
 
     def __init__(self, program, store, data, lease_ms=LEASE_MS, **more):
         self.patient, self.lease_ms = False, lease_ms
-        more = {"storage_capacity": "256M", "storage_file_size": "256M", "pages": "false", **more}
+        more = {"storage_capacity": "1G", "storage_file_size": "256M", "pages": "false", **more}
         super().__init__(program, store=store, owner_lease_ms=lease_ms, storage_root=data, http_port=free_ports(1)[0], **more)
         self.expect_log(EXPECTED)
 
@@ -153,6 +153,7 @@ class Site:
 
     def __init__(self, load, members, restarts=False, groups=0):
         self.load_program, self.members, self.restarts, self.groups = load, members, restarts, groups
+        self.cut = None  # it has no store now: started then, it would end
         self.random = random.Random()
         for m in members:
             m.patient = restarts
@@ -191,20 +192,26 @@ class Site:
             victims = [m for m in self.members if m.alive()]
             for m in self.random.sample(victims, len(victims) if self.random.random() < 0.3 else min(1, len(victims))):
                 m.kill()
-                m.start_once()
+                if m is not self.cut:
+                    m.start_once()
         time.sleep(max(0, end - time.monotonic()))
+
+    def started(self):
+        """All run that can."""
+        for m in self.members if self.restarts else ():
+            if not m.alive() and m is not self.cut:
+                m.start()
 
     def goes_on(self, n=40):
         """So many more starts are acknowledged, by whoever owns the store."""
-        for m in self.members if self.restarts else ():
-            if not m.alive():
-                m.start()
+        self.started()
         before = len(self.owners.acks)
         until(lambda: len(self.owners.acks) >= before + n, 60, "an owner that acknowledges")
 
     def row(self, case, times, failures=False, stale=False):
         """Ends the clients. `failures`: calls may fail, because this lasts longer than managers hold them. `stale`: reads may be."""
-        self.owner()
+        evicted = self.owner().stats()["evicted_blocks"]
+        assert not evicted, f"the storage is too small for {case}: {evicted} blocks were evicted"
         ends, (two, epochs) = self.load.end(), self.owners.end()
         row(case, times, ends, two, epochs)
         judge(case, {**ends, "errors": 0 if failures else ends["errors"], "stale": 0 if stale else ends["stale"]})

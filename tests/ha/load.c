@@ -183,15 +183,14 @@ static void *work(void *arg)
 /* Instance "load-I" in the group of that name; without groups "load" in the default one. */
 static int make(struct slabkv *kv, const char *name, bool grouped, struct slabkv_error *err)
 {
-	const char *storage = "default";
-	struct slabkv_group group = { .size = sizeof group, .name = name, .storages = &storage,
-				      .n_storages = 1 };
 	struct slabkv_spec spec = { "kv", BLOCK };
 	struct slabkv_instance model = { .size = sizeof model, .id = name, .specs = &spec,
 					 .spec_size = sizeof spec,
 					 .n_specs = 1,
 					 .group = grouped ? name : NULL };
-	int rc = grouped ? slabkv_group_put(kv, &group, err) : SLABKV_OK;
+	int rc = grouped ? slabkv_object_set(kv, SLABKV_GROUP, name,
+						 "{\"storages\":[\"default\"]}", NULL, err)
+			 : SLABKV_OK;
 
 	return rc == SLABKV_OK ? slabkv_instance_put(kv, &model, err) : rc;
 }

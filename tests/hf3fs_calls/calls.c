@@ -32,7 +32,7 @@ void open_api(const struct skv_hf3fs_api_options *o)
 	so.n_apis = 1;
 	so.tokens_file = tokens;
 	assert_int_equal(skv_service_create(&so, &service, &env.err), SKV_OK);
-	service->core = env.core;
+	service->cluster = env.cluster;
 	skv_workers_init(&service->workers, WORKERS_QUEUE);
 	if (o->retry_ms)
 		assert_int_equal(skv_pause_start(&service->pause, &env.err), SKV_OK);
@@ -120,7 +120,7 @@ const char *ask_n(const char *path, const char *body, size_t n)
 		rc = skv_request_run(&call);
 	while (rc == SKV_PENDING && completed == 1)
 		if (!run_job())
-			skv_core_tick(env.core);
+			skv_cluster_tick(env.cluster);
 	call.status = rc == SKV_PENDING ? completed : rc;
 	rc = skv_request_finish(&call, cause);
 	status = rc != SKV_OK ? call.answer : call.http ? call.http : 200;

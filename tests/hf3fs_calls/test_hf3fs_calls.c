@@ -228,16 +228,15 @@ static void test_spaces_are_apart(void **state)
 static void test_initialize_again(void **state)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
 
 	(void)state;
 	initialize(2);
 	put("a");
 	initialize(9);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
-	assert_int_equal(
-		skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err),
-		SKV_OK);
+	assert_int_equal(skv_cluster_storage(env.cluster, "pages:default:0:kv", &env.arena, &v,
+					     &env.err),
+			 SKV_OK);
 	assert_int_equal(v[0].spec.capacity, 2);
 }
 
@@ -251,7 +250,9 @@ static void test_half_made_space(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(skv_core_storage_put(env.core, &storage, NULL, &env.err), SKV_OK);
+	assert_int_equal(
+		skv_cluster_storage_put(env.cluster, &storage, SKV_PUT_ANY, NULL, &env.err),
+		SKV_OK);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	assert_true(reserve("a") >= 0); /* its storage tells how many pages it has */
 	initialize(9);
@@ -381,7 +382,7 @@ static void test_not_ready(void **state)
 	(void)state;
 	initialize(4);
 	put("a");
-	assert_int_equal(skv_core_demote(env.core, 600000, &env.err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(env.cluster, 600000, &env.err), SKV_OK);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	expect(GET, "{\"keys\":[\"a\"]}", 200, "{\"indices\":[null]}");
 	expect(RESERVE, "{\"keys\":[[\"a\",\"\"]]}", 200, "{\"indices\":[[false,-1]]}");
@@ -407,12 +408,12 @@ static void test_held_call(void **state)
 	a = put("a");
 	change(&o);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(skv_core_demote(env.core, 100, &env.err), SKV_OK);
+		assert_int_equal(skv_cluster_demote(env.cluster, 100, &env.err), SKV_OK);
 		skv_fake_clock_advance(&env.clock, 200);
 		expect_page("a", a);
 		assert_int_equal(held(), i + 1);
 	}
-	assert_int_equal(skv_core_demote(env.core, 100, &env.err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(env.cluster, 100, &env.err), SKV_OK);
 	skv_fake_clock_advance(&env.clock, 200);
 	expect("/5/initialize", "{\"num_pages\":2}", 204, "");
 	expect("/5/reserve_and_allocate_page_indices", "{\"keys\":[[\"b\",\"\"]]}", 200,
@@ -430,7 +431,7 @@ static void test_held_call_at_the_end(void **state)
 	initialize(4);
 	put("a");
 	change(&o);
-	assert_int_equal(skv_core_demote(env.core, 600000, &env.err), SKV_OK);
+	assert_int_equal(skv_cluster_demote(env.cluster, 600000, &env.err), SKV_OK);
 	for (int i = 0; i < 2; i++) {
 		atomic_store(i ? &service->draining : &service->leaving, true);
 		expect_in(EXISTS, "{\"keys\":[\"a\"]}", 503, "detail");
@@ -447,7 +448,6 @@ static void test_wishes(void **state)
 					.status = SKV_E_STORE_IO };
 	const struct skv_fault none = { .kind = SKV_FAULT_NONE };
 	struct skv_storage_view *v;
-	uint32_t n;
 
 	(void)state;
 	open_faulty();
@@ -462,9 +462,9 @@ static void test_wishes(void **state)
 	((struct pages *)api->ctx)->wishes[0].tried_ms = 0;
 	assert_in_range(reserve("a"), 0, 3);
 	assert_int_equal(((struct pages *)api->ctx)->n_wishes, 0);
-	assert_int_equal(
-		skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err),
-		SKV_OK);
+	assert_int_equal(skv_cluster_storage(env.cluster, "pages:default:0:kv", &env.arena, &v,
+					     &env.err),
+			 SKV_OK);
 	assert_int_equal(v[0].spec.capacity, 4);
 }
 
@@ -501,7 +501,7 @@ static void test_no_memory(void **state)
 				    status == 503);
 		}
 		skv_mem_fail_at(0);
-		assert_int_equal(skv_core_wait_ready(env.core, 10000), SKV_OK);
+		assert_int_equal(skv_cluster_wait_ready(env.cluster, 10000), SKV_OK);
 	}
 	env_check(&env);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");

@@ -280,7 +280,7 @@ static void test_there_and_back(void **state)
 	       "\"used\":3,\"keys\":3}]}");
 	env_crash(&env);
 	env_open(&env);
-	service->core = env.core;
+	service->cluster = env.cluster;
 	expect_in(EXPORT, "{\"rank\":3,\"namespace\":\"x\"}", 200, "[\"b\",0,");
 	expect_in(EXPORT, "{\"rank\":3,\"namespace\":\"x\"}", 200, "[2,3,");
 	expect_in(EXPORT, "{\"rank\":3,\"namespace\":\"x\"}", 200, "\"next\":0}");
@@ -360,7 +360,7 @@ static void test_no_memory(void **state)
 				fail_msg("%s at %lu: %u", rows[i].path, n, status);
 		}
 		skv_mem_fail_at(0);
-		assert_int_equal(skv_core_wait_ready(env.core, 10000), SKV_OK);
+		assert_int_equal(skv_cluster_wait_ready(env.cluster, 10000), SKV_OK);
 		env_check(&env);
 	}
 	env_advance(&env, 10000);

@@ -13,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <skv/asks.h>
 #include <skv/find.h>
 #include <skv/lock.h>
 
 #define HELD_MAX 4096
 
-struct skv_core {
+/* Cluster and core in one. */
+struct skv_cluster {
 	struct skv_mutex lock;
 	struct skv_cond changed;
 	pthread_t thread;
@@ -37,6 +39,7 @@ struct skv_core {
 	char tenant[SKV_MAX_NAME + 1];
 	char name[SKV_MAX_NAME + 1];
 	struct skv_key key;
+	char start[SKV_MAX_REQUEST_ID + 1]; /* request id of the newest */
 	char doc_name[256], doc_text[1024];
 	atomic_uint calls;
 	_Atomic enum skv_core_state state;
@@ -44,20 +47,23 @@ struct skv_core {
 	atomic_bool elsewhere;
 	atomic_int looks; /* at it that are still answered with SKV_OK */
 	struct skv_secret secret;
-	const struct skv_core_asks *asks;
+	atomic_bool secret_read; /* by a manager that has had no partition */
+	const struct skv_cluster_asks *asks;
 	uint32_t partitions;
 	bool has_storages;
-	uint32_t fail_partition, fail_place; /* plus 1 */
+	uint32_t fail_partition, truth; /* plus 1 */
+	_Atomic uint32_t found;         /* where the newest call was found to be */
 	const char *owner[FAKE_PARTITIONS], *peer[FAKE_PARTITIONS]; /* NULL: this one's */
 	const char *token[FAKE_PARTITIONS];
 	atomic_bool asks_others;
 	_Atomic uint32_t alone;   /* the newest call was for this partition, plus 1 */
-	_Atomic uint32_t learned; /* plus 1 */
+	_Atomic uint64_t version; /* that a put of a group asked for, and how */
+	_Atomic enum skv_put put;
 };
 
 static void *complete(void *arg)
 {
-	struct skv_core *c = arg;
+	struct skv_cluster *c = arg;
 
 	skv_mutex_lock(&c->lock);
 	while (!c->stop || c->n_held > 0) {
@@ -81,9 +87,9 @@ static void *complete(void *arg)
 	return NULL;
 }
 
-struct skv_core *fake_core_create(void)
+struct skv_cluster *fake_core_create(void)
 {
-	struct skv_core *c = calloc(1, sizeof *c);
+	struct skv_cluster *c = calloc(1, sizeof *c);
 
 	assert(c);
 	skv_mutex_init(&c->lock);
@@ -96,7 +102,7 @@ struct skv_core *fake_core_create(void)
 	return c;
 }
 
-void fake_core_destroy(struct skv_core *c)
+void fake_core_destroy(struct skv_cluster *c)
 {
 	skv_mutex_lock(&c->lock);
 	c->stop = true;
@@ -110,16 +116,16 @@ void fake_core_destroy(struct skv_core *c)
 
 /* ---- turning it ------------------------------------------------------------------------------ */
 
-void fake_core_state(struct skv_core *c, enum skv_core_state state) { c->state = state; }
-void fake_core_may_answer(struct skv_core *c, int rc) { c->may_answer = rc; }
-void fake_core_elsewhere(struct skv_core *c, bool is) { c->elsewhere = is; }
-void fake_core_loses_ownership_after(struct skv_core *c, int looks)
+void fake_core_state(struct skv_cluster *c, enum skv_core_state state) { c->state = state; }
+void fake_core_may_answer(struct skv_cluster *c, int rc) { c->may_answer = rc; }
+void fake_core_elsewhere(struct skv_cluster *c, bool is) { c->elsewhere = is; }
+void fake_core_loses_ownership_after(struct skv_cluster *c, int looks)
 {
 	c->looks = looks;
 	c->may_answer = SKV_E_NOT_OWNER;
 }
 
-void fake_core_mode(struct skv_core *c, enum fake_mode mode)
+void fake_core_mode(struct skv_cluster *c, enum fake_mode mode)
 {
 	skv_mutex_lock(&c->lock);
 	c->mode = mode;
@@ -127,7 +133,7 @@ void fake_core_mode(struct skv_core *c, enum fake_mode mode)
 	skv_mutex_unlock(&c->lock);
 }
 
-void fake_core_fail(struct skv_core *c, int status, const char *message)
+void fake_core_fail(struct skv_cluster *c, int status, const char *message)
 {
 	skv_mutex_lock(&c->lock);
 	c->fail = status;
@@ -135,14 +141,14 @@ void fake_core_fail(struct skv_core *c, int status, const char *message)
 	skv_mutex_unlock(&c->lock);
 }
 
-void fake_core_storages(struct skv_core *c, bool has)
+void fake_core_storages(struct skv_cluster *c, bool has)
 {
 	skv_mutex_lock(&c->lock);
 	c->has_storages = has;
 	skv_mutex_unlock(&c->lock);
 }
 
-bool skv_core_has_storages(struct skv_core *c)
+bool skv_cluster_has_storages(struct skv_cluster *c)
 {
 	bool has;
 
@@ -152,17 +158,16 @@ bool skv_core_has_storages(struct skv_core *c)
 	return has;
 }
 
-void fake_core_is_elsewhere(struct skv_core *c, uint32_t partition, bool known)
+void fake_core_is_elsewhere(struct skv_cluster *c, uint32_t partition, uint32_t truth)
 {
 	fake_core_fail(c, SKV_E_NOT_OWNER, "it is elsewhere");
 	skv_mutex_lock(&c->lock);
 	c->fail_partition = partition + 1;
-	c->fail_place = known ? partition + 1 : 0;
-	c->alone = 0;
+	c->truth = truth + 1;
 	skv_mutex_unlock(&c->lock);
 }
 
-void fake_core_owner(struct skv_core *c, uint32_t number, const char *name, const char *peer)
+void fake_core_owner(struct skv_cluster *c, uint32_t number, const char *name, const char *peer)
 {
 	c->partitions = FAKE_PARTITIONS;
 	c->elsewhere = true;
@@ -170,17 +175,18 @@ void fake_core_owner(struct skv_core *c, uint32_t number, const char *name, cons
 	c->peer[number] = peer;
 }
 
-void fake_core_token(struct skv_core *c, uint32_t number, const char *token)
+void fake_core_token(struct skv_cluster *c, uint32_t number, const char *token)
 {
 	c->token[number] = token;
 }
 
-void fake_core_asks(struct skv_core *c) { c->asks_others = true; }
+void fake_core_asks(struct skv_cluster *c) { c->asks_others = true; }
 
-uint32_t fake_core_alone(const struct skv_core *c) { return c->alone; }
-uint32_t fake_core_learned(const struct skv_core *c) { return c->learned; }
+uint32_t fake_core_alone(const struct skv_cluster *c) { return c->alone; }
+enum skv_put fake_core_put(const struct skv_cluster *c) { return c->put; }
+uint64_t fake_core_version(const struct skv_cluster *c) { return c->version; }
 
-void fake_core_await_held(struct skv_core *c, unsigned n)
+void fake_core_await_held(struct skv_cluster *c, unsigned n)
 {
 	skv_mutex_lock(&c->lock);
 	while (c->n_held < n)
@@ -188,7 +194,7 @@ void fake_core_await_held(struct skv_core *c, unsigned n)
 	skv_mutex_unlock(&c->lock);
 }
 
-void fake_core_release(struct skv_core *c)
+void fake_core_release(struct skv_cluster *c)
 {
 	skv_mutex_lock(&c->lock);
 	c->release = c->n_held > 0;
@@ -196,7 +202,7 @@ void fake_core_release(struct skv_core *c)
 	skv_mutex_unlock(&c->lock);
 }
 
-void fake_core_hang(struct skv_core *c, bool on)
+void fake_core_hang(struct skv_cluster *c, bool on)
 {
 	skv_mutex_lock(&c->lock);
 	c->hang = on;
@@ -204,7 +210,7 @@ void fake_core_hang(struct skv_core *c, bool on)
 	skv_mutex_unlock(&c->lock);
 }
 
-void fake_core_await_hanging(struct skv_core *c, unsigned n)
+void fake_core_await_hanging(struct skv_cluster *c, unsigned n)
 {
 	skv_mutex_lock(&c->lock);
 	while (c->hanging < n)
@@ -212,16 +218,23 @@ void fake_core_await_hanging(struct skv_core *c, unsigned n)
 	skv_mutex_unlock(&c->lock);
 }
 
-unsigned fake_core_calls(const struct skv_core *c) { return atomic_load(&c->calls); }
-const char *fake_core_tenant(const struct skv_core *c) { return c->tenant; }
-const char *fake_core_name(const struct skv_core *c) { return c->name; }
-struct skv_key fake_core_key(const struct skv_core *c) { return c->key; }
+unsigned fake_core_calls(const struct skv_cluster *c) { return atomic_load(&c->calls); }
+const char *fake_core_tenant(const struct skv_cluster *c) { return c->tenant; }
+const char *fake_core_name(const struct skv_cluster *c) { return c->name; }
+void fake_core_start_id(struct skv_cluster *c, char id[SKV_MAX_REQUEST_ID + 1])
+{
+	skv_mutex_lock(&c->lock);
+	memcpy(id, c->start, sizeof c->start);
+	skv_mutex_unlock(&c->lock);
+}
+
+struct skv_key fake_core_key(const struct skv_cluster *c) { return c->key; }
 
 /* ---- what every call does -------------------------------------------------------------------- */
 
 static bool is_own(const char *name) { return strncmp(name, "own", 3) == 0; }
 
-static int note(struct skv_core *c, const char *tenant, const char *name,
+static int note(struct skv_cluster *c, const char *tenant, const char *name,
 		const struct skv_key *keys, struct skv_error *err)
 {
 	int rc = SKV_OK;
@@ -232,17 +245,18 @@ static int note(struct skv_core *c, const char *tenant, const char *name,
 	snprintf(c->name, sizeof c->name, "%s", name);
 	if (keys)
 		c->key = keys[0];
-	if (c->fail && !(c->fail_partition && is_own(name)))
+	if (c->fail && !(c->fail_partition && (is_own(name) || strcmp(name, "gone") == 0 ||
+					       !c->owner[c->found])))
 		rc = skv_fail(err, c->fail, NULL, "%s", c->fail_message);
-	if (rc != SKV_OK && c->fail_partition && c->alone)
-		rc = skv_fail(err, SKV_E_NOT_FOUND, "instance", "no such instance");
+	if (rc == SKV_OK && c->alone && c->owner[c->alone - 1])
+		rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "fake: of another one");
 	skv_mutex_unlock(&c->lock);
 	if (rc == SKV_OK && strcmp(name, "gone") == 0)
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "instance", "no such instance");
 	return rc;
 }
 
-static int end(struct skv_core *c, int rc, const struct skv_done *done)
+static int end(struct skv_cluster *c, int rc, const struct skv_done *done)
 {
 	skv_mutex_lock(&c->lock);
 	if (!done || c->mode == FAKE_NOW) {
@@ -258,7 +272,7 @@ static int end(struct skv_core *c, int rc, const struct skv_done *done)
 	return SKV_PENDING;
 }
 
-static int administer(struct skv_core *c, const char *name, bool *created, struct skv_error *err)
+static int administer(struct skv_cluster *c, const char *name, bool *created, struct skv_error *err)
 {
 	int rc = note(c, "", name, NULL, err);
 
@@ -276,21 +290,21 @@ static int administer(struct skv_core *c, const char *name, bool *created, struc
 
 /* ---- the core's functions -------------------------------------------------------------------- */
 
-enum skv_core_state skv_core_state_get(const struct skv_core *c) { return c->state; }
-bool skv_core_draining(const struct skv_core *c)
+enum skv_core_state skv_cluster_state_get(const struct skv_cluster *c) { return c->state; }
+bool skv_cluster_draining(const struct skv_cluster *c)
 {
 	(void)c;
 	return false;
 }
 
-int skv_core_drain(struct skv_core *c, bool on, struct skv_error *err)
+int skv_cluster_drain(struct skv_cluster *c, bool on, struct skv_error *err)
 {
 	return administer(c, on ? "drain" : "undrain", NULL, err);
 }
 
 /* Nobody else is there. */
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
-		     uint64_t *remaining_ms)
+void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
+			char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
 	(void)c;
 	*self = *leader = '\0';
@@ -304,68 +318,69 @@ bool skv_owner_is_dead(const char *owner)
 	return false;
 }
 
-int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
-			 struct skv_error *err)
+int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
+			    struct skv_error *err)
 {
 	uint64_t version;
 
-	return skv_core_doc_put(c, name, SKV_DOC_ANY, text, &version, err);
+	return skv_cluster_doc_put(c, name, SKV_DOC_ANY, text, &version, err);
 }
 
-int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
-	return skv_core_doc_delete(c, name, err);
+	return skv_cluster_doc_delete(c, name, err);
 }
 
-bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms)
+bool skv_cluster_owned_elsewhere(struct skv_cluster *c, uint32_t number, uint64_t since_ms)
 {
 	(void)number;
 	(void)since_ms;
 	return c->elsewhere;
 }
 
-int skv_core_may_answer(const struct skv_core *c)
+int skv_cluster_may_answer(const struct skv_cluster *c)
 {
 	return c->looks > 0 && atomic_fetch_sub((atomic_int *)&c->looks, 1) > 0 ? SKV_OK
 										: c->may_answer;
 }
 
-bool skv_core_may_begin(const struct skv_core *c) { return c->state == SKV_CORE_READY; }
+bool skv_cluster_may_begin(const struct skv_cluster *c) { return c->state == SKV_CORE_READY; }
 
 int skv_door_check(const struct skv_door *door)
 {
 	assert(door->given_up == 7);
-	return skv_core_may_answer(door->core);
+	return skv_cluster_may_answer(door->part);
 }
 
-enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
+enum skv_core_state skv_cluster_partition_state(const struct skv_cluster *c, uint32_t number)
 {
 	assert(number < c->partitions);
 	return c->owner[number] ? SKV_CORE_STANDBY : c->state;
 }
 
-uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number)
+uint64_t skv_cluster_partition_epoch(const struct skv_cluster *c, uint32_t number)
 {
-	return skv_core_partition_state(c, number) == SKV_CORE_READY ? FAKE_EPOCH : 0;
+	return skv_cluster_partition_state(c, number) == SKV_CORE_READY ? FAKE_EPOCH : 0;
 }
 
 /* Instances whose names do not begin with "gone" are in the last one. */
-enum skv_where skv_find(struct skv_core *c, const struct skv_target *t, struct skv_door *door)
+enum skv_where skv_find(struct skv_cluster *c, const struct skv_target *t, struct skv_door *door)
 {
 	const bool gone = t->kind == SKV_TARGET_INSTANCE && strncmp(t->name, "gone", 4) == 0;
 	uint32_t named, at;
-	bool sure;
 
 	skv_mutex_lock(&c->lock);
-	named = c->alone ? c->alone : c->fail_partition;
-	sure = !c->alone && c->fail_place;
+	named = c->fail_partition;
+	if (named && t->refused >> (named - 1) & 1)
+		named = c->truth;
 	skv_mutex_unlock(&c->lock);
 	at = t->kind == SKV_TARGET_NONE	      ? 0
 	     : t->kind >= SKV_TARGET_SESSION  ? skv_session_partition(t->name)
+	     : t->name[0] == '1'              ? 1
 	     : named && !is_own(t->name)      ? named - 1
 					      : c->partitions - 1;
-	*door = (struct skv_door){ .core = c, .given_up = 7, .sure = sure, .name = { FAKE_NAME } };
-	door->partition = at < c->partitions ? at : 0;
+	*door = (struct skv_door){ .part = c, .core = (struct skv_core *)c, .given_up = 7 };
+	c->found = door->partition = at < c->partitions ? at : 0;
 	door->unknown = c->asks_others && !skv_thread_waits;
 	door->where = gone ? SKV_NOWHERE : c->owner[door->partition] ? SKV_THERE : SKV_HERE;
 	return door->where;
@@ -378,71 +393,74 @@ uint32_t skv_session_partition(const char *id)
 	return skv_key_from_hex(id, strlen(id), &k) ? (uint32_t)(k.hi >> 56) : UINT32_MAX;
 }
 
-int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
+int skv_cluster_partition_may_answer(const struct skv_cluster *c, uint32_t number)
 {
 	assert(number < c->partitions);
-	return c->owner[number] ? SKV_E_NOT_OWNER : skv_core_may_answer(c);
+	return c->owner[number] ? SKV_E_NOT_OWNER : skv_cluster_may_answer(c);
 }
 
-void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
-			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
+void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t number, char self[SKV_OWNER_NAME],
+				  char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
 	assert(number < c->partitions);
-	skv_core_leader(c, self, leader, remaining_ms);
+	skv_cluster_leader(c, self, leader, remaining_ms);
 	if (c->owner[number])
 		snprintf(leader, SKV_OWNER_NAME, "%s", c->owner[number]);
 }
 
-uint32_t skv_core_partitions(const struct skv_core *c)
-{
-	return c->partitions;
-}
+uint32_t skv_cluster_partitions(const struct skv_cluster *c) { return c->partitions; }
 
-struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number)
+struct skv_cluster *skv_cluster_part(struct skv_cluster *c, uint32_t number)
 {
 	c->alone = number + 1;
 	return c;
 }
 
-void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number)
-{
-	assert(name[0] == FAKE_NAME);
-	c->learned = number + 1;
-}
-
-void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out)
+void skv_cluster_partition_get(struct skv_cluster *c, uint32_t number,
+			       struct skv_partition_view *out)
 {
 	(void)number;
 	*out = (struct skv_partition_view){ .state = c->state };
 }
 
-const struct skv_secret *skv_core_secret(const struct skv_core *c) { return &c->secret; }
+int skv_cluster_read_secret(struct skv_cluster *c, struct skv_error *err)
+{
+	(void)err;
+	if (skv_thread_waits)
+		c->secret_read = true;
+	return c->secret_read ? SKV_OK : SKV_E_NOT_READY;
+}
 
-int skv_core_ready(struct skv_core *c, struct skv_error *err)
+const struct skv_secret *skv_cluster_secret(const struct skv_cluster *c) { return &c->secret; }
+
+int skv_cluster_ready(struct skv_cluster *c, struct skv_error *err)
 {
 	if (c->state == SKV_CORE_READY)
 		return SKV_OK;
 	return skv_fail(err, SKV_E_NOT_READY, NULL, "fake: not ready");
 }
 
-int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *s, bool *created,
-			 struct skv_error *err)
+int skv_cluster_storage_put(struct skv_cluster *c, const struct skv_storage_spec *s,
+			    enum skv_put how, bool *created, struct skv_error *err)
 {
+	(void)how;
 	return administer(c, s->name, created, err);
 }
-int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const uint64_t *expect,
-		       bool *created, struct skv_error *err)
+int skv_cluster_group_put(struct skv_cluster *c, const struct skv_group_spec *g, enum skv_put how,
+			  const uint64_t *expect, bool *created, struct skv_error *err)
 {
-	(void)expect;
+	c->put = how;
+	c->version = expect ? *expect : 0;
 	return administer(c, g->name, created, err);
 }
-int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *i, bool *created,
-			  struct skv_error *err)
+int skv_cluster_instance_put(struct skv_cluster *c, const struct skv_instance_spec *i,
+			     enum skv_put how, bool *created, struct skv_error *err)
 {
+	(void)how;
 	return administer(c, i->id, created, err);
 }
-int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
-		   struct skv_file_view **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_files(struct skv_cluster *c, const char *storage, struct skv_arena *a,
+		      struct skv_file_view **out, uint32_t *n, struct skv_error *err)
 {
 	static struct skv_file_view view = { .file = 3, .state = "used", .why = "",
 					     .waits_for = "" };
@@ -453,47 +471,36 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 	return SKV_OK;
 }
 
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
-			struct skv_error *err)
+int skv_cluster_file_put(struct skv_cluster *c, const char *storage,
+			 const struct skv_file_wish *wish, struct skv_error *err)
 {
-	(void)c, (void)storage, (void)on, (void)move;
-	return file == 3 ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, "file", "no slab file %u", file);
+	(void)c, (void)storage;
+	return wish->file == 3
+		       ? SKV_OK
+		       : skv_fail(err, SKV_E_NOT_FOUND, "file", "no slab file %u", wish->file);
 }
 
-int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
-			 struct skv_error *err)
-{
-	return skv_core_file_drain(c, storage, file, true, false, err);
-}
-
-int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_storage_delete(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	return administer(c, name, NULL, err);
 }
-int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_group_delete(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	return administer(c, name, NULL, err);
 }
-int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id,
-			     struct skv_error *err)
+int skv_cluster_instance_delete(struct skv_cluster *c, const char *tenant, const char *id,
+				const struct skv_unused *unused, struct skv_error *err)
 {
 	(void)tenant;
-	return administer(c, id, NULL, err);
-}
-
-int skv_core_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
-				    uint64_t unused_ms, bool with_blocks, struct skv_error *err)
-{
-	(void)tenant;
-	if (unused_ms > 5000 || with_blocks)
+	if (unused && (unused->ms > 5000 || unused->with_blocks))
 		return skv_fail(err, SKV_E_IN_USE, "unused_s", "it was used 5 seconds ago");
 	return administer(c, id, NULL, err);
 }
 
 /* ---- documents: one -------------------------------------------------------------------------- */
 
-int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
-		     struct skv_error *err)
+int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_doc *out, struct skv_error *err)
 {
 	int rc;
 
@@ -524,8 +531,8 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 	skv_mutex_unlock(&c->lock);
 	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "no such document");
 }
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
-		     uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
+			uint64_t *version, struct skv_error *err)
 {
 	(void)expect;
 	*version = 1;
@@ -535,15 +542,15 @@ int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, cons
 	skv_mutex_unlock(&c->lock);
 	return administer(c, name, NULL, err);
 }
-int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	skv_mutex_lock(&c->lock);
 	*c->doc_name = '\0';
 	skv_mutex_unlock(&c->lock);
 	return administer(c, name, NULL, err);
 }
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
-		      struct skv_doc **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_doc_list(struct skv_cluster *c, const char *prefix, struct skv_arena *a,
+			 struct skv_doc **out, uint32_t *n, struct skv_error *err)
 {
 	char name[256];
 
@@ -552,7 +559,7 @@ int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *
 	skv_mutex_unlock(&c->lock);
 	*out = skv_arena_calloc(a, 1, sizeof **out);
 	*n = *name && strncmp(name, prefix, strlen(prefix)) == 0;
-	return *n ? skv_core_doc_get(c, name, a, *out, err) : SKV_OK;
+	return *n ? skv_cluster_doc_get(c, name, a, *out, err) : SKV_OK;
 }
 
 static const char *copy(struct skv_arena *a, const char *s)
@@ -562,8 +569,8 @@ static const char *copy(struct skv_arena *a, const char *s)
 	return p ? p : "nomem";
 }
 
-int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
-		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_storage(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_storage_view **out, struct skv_error *err)
 {
 	struct skv_storage_view *v = skv_arena_calloc(a, 1, sizeof *v);
 	int rc = v ? note(c, "", name ? name : "", NULL, err) : SKV_E_NOMEM;
@@ -578,12 +585,11 @@ int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 	v->healthy = true;
 	v->problem = "";
 	*out = v;
-	*n = 1;
 	return SKV_OK;
 }
 
-int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
-		    struct skv_group_view **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_group(struct skv_cluster *c, const char *name, struct skv_arena *a,
+		      struct skv_group_view **out, struct skv_error *err)
 {
 	static const char *const storages[] = { "default" };
 	struct skv_group_view *v = skv_arena_calloc(a, 1, sizeof *v);
@@ -596,26 +602,53 @@ int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 	v->spec = (struct skv_group_spec){ .name = name ? copy(a, name) : "default",
 					   .storages = storages, .n_storages = 1 };
 	*out = v;
-	*n = 1;
 	return SKV_OK;
 }
 
-int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n)
+/* Lists have the one object that each name is. */
+#define LIST(kind, ...)                                                                            \
+	int skv_cluster_##kind##_list(struct skv_cluster *c, const struct skv_page *page,          \
+				      struct skv_arena *a, struct skv_##kind##_list *out,          \
+				      struct skv_error *err)                                       \
+	{                                                                                          \
+		out->next = "";                                                                    \
+		if (page->after && *page->after) {                                                 \
+			out->n_##kind##s = 0;                                                      \
+			return SKV_OK;                                                             \
+		}                                                                                  \
+		out->n_##kind##s = 1;                                                              \
+		return skv_cluster_##kind(c, __VA_ARGS__, a, &out->kind##s, err);                  \
+	}
+LIST(storage, NULL)
+LIST(group, NULL)
+LIST(instance, page->tenant, NULL)
+
+int skv_cluster_tenants_set(struct skv_cluster *c, const struct skv_tenant_view *v, uint32_t n,
+			    const struct skv_tenant_spec *others)
 {
 	(void)c;
 	(void)v;
 	(void)n;
+	(void)others;
 	return SKV_OK;
 }
 
-void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tenant_use *out)
+int skv_cluster_has(struct skv_cluster *c, const struct skv_target *t, const char *group)
+{
+	(void)c;
+	(void)t;
+	(void)group;
+	return SKV_OK;
+}
+
+void skv_cluster_tenant_use(struct skv_cluster *c, const char *tenant, struct skv_tenant_use *out)
 {
 	(void)c;
 	(void)tenant;
 	*out = (struct skv_tenant_use){ .bytes = 0 };
 }
 
-int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_error *err)
+int skv_cluster_tenant_check(struct skv_cluster *c, const char *tenant, struct skv_error *err)
 {
 	(void)c;
 	(void)tenant;
@@ -623,19 +656,20 @@ int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_err
 	return SKV_OK;
 }
 
-unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant)
+unsigned skv_cluster_tenant_wait(struct skv_cluster *c, const char *tenant)
 {
 	(void)c;
 	(void)tenant;
 	return 7;
 }
 
-int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
-		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_instance(struct skv_cluster *c, const char *tenant, const char *id,
+			 struct skv_arena *a, struct skv_instance_view **out,
+			 struct skv_error *err)
 {
 	static const struct skv_spec specs[] = { { "tp0", 4096 } };
 	struct skv_instance_view *v = skv_arena_calloc(a, 1, sizeof *v);
-	int rc = v ? note(c, tenant, id ? id : "", NULL, err) : SKV_E_NOMEM;
+	int rc = v ? note(c, tenant ? tenant : "", id ? id : "", NULL, err) : SKV_E_NOMEM;
 
 	if (rc != SKV_OK)
 		return rc;
@@ -644,7 +678,6 @@ int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, s
 					      .block_tokens = 16, .specs = specs, .n_specs = 1,
 					      .extra = "" };
 	*out = v;
-	*n = 1;
 	return SKV_OK;
 }
 
@@ -672,8 +705,8 @@ static struct skv_location *locations(struct skv_arena *a, uint32_t n)
 	return loc;
 }
 
-int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
-		   struct skv_arena *a, struct skv_error *err)
+int skv_cluster_match(struct skv_cluster *c, const struct skv_match_req *req,
+		      struct skv_match_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	int rc = note(c, req->tenant, req->instances[0], req->keys, err);
 
@@ -685,10 +718,11 @@ int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct s
 	return res->matched ? rc : SKV_E_NOMEM;
 }
 
-int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req,
-		    struct skv_lookup_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_lookup(struct skv_core *one, const struct skv_lookup_req *req,
+		    struct skv_lookup_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
 	*res = (struct skv_lookup_res){ .n_keys = req->n_keys, .matched = req->n_keys, .n_specs = 1,
@@ -701,11 +735,15 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req,
 	return end(c, res->hit && res->loc && res->files.v ? rc : SKV_E_NOMEM, done);
 }
 
-int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
+int skv_core_start(struct skv_core *one, const struct skv_start_req *req, struct skv_start_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
+	skv_mutex_lock(&c->lock);
+	snprintf(c->start, sizeof c->start, "%s", req->request_id);
+	skv_mutex_unlock(&c->lock);
 	*res = (struct skv_start_res){ .state = SKV_SESSION_OPEN, .deadline_ms = 1000,
 				       .n_keys = req->n_keys, .n_specs = 1, .specs = spec_names,
 				       .n_write = req->n_keys };
@@ -716,10 +754,11 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 	return end(c, res->outcome && res->loc && res->files.v ? rc : SKV_E_NOMEM, done);
 }
 
-int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
-		    struct skv_finish_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_finish(struct skv_core *one, const struct skv_finish_req *req,
+		    struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->session, NULL, err);
 
 	(void)a;
@@ -727,9 +766,11 @@ int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
 	return end(c, rc, done);
 }
 
-int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
-		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_abort(struct skv_core *one, const struct skv_abort_req *req,
+		   struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
+		   const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->session, NULL, err);
 
 	(void)a;
@@ -737,9 +778,9 @@ int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct s
 	return end(c, rc, done);
 }
 
-int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
-		       struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
-		       const struct skv_done *done)
+int skv_cluster_move_take(struct skv_cluster *c, const struct skv_move_take_req *req,
+			  struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
+			  const struct skv_done *done)
 {
 	int rc = note(c, "default", "move", NULL, err);
 
@@ -749,8 +790,8 @@ int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 	return end(c, rc, done);
 }
 
-int skv_core_purge(struct skv_core *c, const struct skv_purge_req *req, struct skv_purge_res *res,
-		   struct skv_arena *a, struct skv_error *err)
+int skv_cluster_purge(struct skv_cluster *c, const struct skv_purge_req *req,
+		      struct skv_purge_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	(void)a;
 	*res = (struct skv_purge_res){ .n_instances = req->n_instances,
@@ -758,10 +799,11 @@ int skv_core_purge(struct skv_core *c, const struct skv_purge_req *req, struct s
 	return note(c, req->tenant, req->n_instances ? req->instances[0] : "", NULL, err);
 }
 
-int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
+int skv_core_move_finish(struct skv_core *one, const struct skv_move_finish_req *req,
 			 struct skv_move_finish_res *res, struct skv_arena *a,
 			 struct skv_error *err, const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, "default", req->move, NULL, err);
 
 	(void)a;
@@ -769,10 +811,11 @@ int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *r
 	return end(c, rc, done);
 }
 
-int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
+int skv_core_report(struct skv_core *one, const struct skv_report_req *req,
 		    struct skv_report_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
 	(void)a;
@@ -781,10 +824,11 @@ int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
 	return end(c, rc, done);
 }
 
-int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
-		    struct skv_delete_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_delete(struct skv_core *one, const struct skv_delete_req *req,
+		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
 	(void)a;
@@ -792,9 +836,10 @@ int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
 	return end(c, rc, done);
 }
 
-int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
+int skv_core_pin(struct skv_core *one, const struct skv_pin_req *req, struct skv_pin_res *res,
 		 struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
 	*res = (struct skv_pin_res){ .n_keys = req->n_keys, .pinned = req->n_keys - 1,
@@ -803,9 +848,10 @@ int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_p
 	return end(c, rc, done);
 }
 
-int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
+int skv_core_unpin(struct skv_core *one, const struct skv_unpin_req *req, struct skv_unpin_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
 	(void)a;
@@ -813,9 +859,10 @@ int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct s
 	return end(c, rc, done);
 }
 
-int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
+int skv_core_export(struct skv_core *one, const struct skv_export_req *req,
 		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, NULL, err);
 
 	*res = (struct skv_export_res){ .n = 1, .key = skv_arena_calloc(a, 1, sizeof *res->key),
@@ -824,9 +871,10 @@ int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
 	return rc;
 }
 
-int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
+int skv_core_pins(struct skv_core *one, const struct skv_pins_req *req, struct skv_pins_res *res,
 		  struct skv_arena *a, struct skv_error *err)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, NULL, err);
 
 	*res = (struct skv_pins_res){ .n = 1, .key = skv_arena_calloc(a, 1, sizeof *res->key),
@@ -839,9 +887,10 @@ int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv
 	return rc;
 }
 
-int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
+int skv_core_trim(struct skv_core *one, const struct skv_trim_req *req, struct skv_trim_res *res,
 		  struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, req->tenant, req->instance, NULL, err);
 
 	(void)a;
@@ -849,9 +898,11 @@ int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv
 	return end(c, rc, done);
 }
 
-int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
-		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
+int skv_core_block(struct skv_core *one, const char *tenant, const char *instance,
+		   struct skv_key key, struct skv_block_view *out, struct skv_arena *a,
+		   struct skv_error *err)
 {
+	struct skv_cluster *c = (struct skv_cluster *)one;
 	int rc = note(c, tenant, instance, &key, err);
 
 	*out = (struct skv_block_view){ .key = key, .n_specs = 1, .specs = spec_names };
@@ -864,10 +915,10 @@ int skv_core_block(struct skv_core *c, const char *tenant, const char *instance,
 	return rc;
 }
 
-int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
-		   struct skv_error *err)
+int skv_cluster_stats(struct skv_cluster *c, const struct skv_page *page, struct skv_arena *a,
+		      struct skv_stats *out, struct skv_error *err)
 {
-	int rc = note(c, "", "", NULL, err);
+	int rc = note(c, page->tenant ? page->tenant : "", "", NULL, err);
 
 	if (rc == SKV_OK && c->state != SKV_CORE_READY)
 		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "fake: not ready");
@@ -875,51 +926,34 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 	snprintf(out->version, sizeof out->version, "0");
 	out->state = "ready";
 	out->blocks = 11;
+	out->n_storages = out->n_groups = 1;
 	if (rc == SKV_OK)
-		rc = skv_core_storages(c, NULL, a, &out->storages, &out->n_storages, err);
+		rc = skv_cluster_storage(c, NULL, a, &out->storages, err);
 	if (rc == SKV_OK)
-		rc = skv_core_groups(c, NULL, a, &out->groups, &out->n_groups, err);
+		rc = skv_cluster_group(c, NULL, a, &out->groups, err);
 	return rc;
 }
 
-int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
-		       struct skv_error *err)
+int skv_cluster_stats_all(struct skv_cluster *c, const struct skv_page *page, struct skv_arena *a,
+			  struct skv_stats *out, struct skv_error *err)
 {
-	return skv_core_stats(c, a, out, err);
+	return skv_cluster_stats(c, page, a, out, err);
 }
 
 /* ---- between managers ------------------------------------------------------------------------ */
 
-void skv_core_ask_by(struct skv_core *c, const struct skv_core_asks *by) { c->asks = by; }
+void skv_cluster_ask_by(struct skv_cluster *c, const struct skv_cluster_asks *by) { c->asks = by; }
 
-int skv_core_asked(struct skv_core *c, const struct skv_ask *q, struct skv_told *out,
-		   struct skv_arena *a, struct skv_error *err)
-{
-	const char *name = q->name && *q->name ? q->name : NULL;
-	int rc = note(c, q->tenant ? q->tenant : "", name ? name : "", NULL, err);
-
-	*out = (struct skv_told){ .created = true, .blocks = q->partition };
-	if (rc == SKV_OK && c->owner[q->partition])
-		rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "fake: of another one");
-	if (rc == SKV_OK && q->what == SKV_ASK_STORAGES)
-		rc = skv_core_storages(c, name, a, &out->storages, &out->n_storages, err);
-	if (rc == SKV_OK && q->what == SKV_ASK_GROUPS)
-		rc = skv_core_groups(c, name, a, &out->groups, &out->n_groups, err);
-	if (rc == SKV_OK && q->what == SKV_ASK_INSTANCES)
-		rc = skv_core_instances(c, q->tenant, name, a, &out->instances,
-					&out->n_instances, err);
-	return rc;
-}
-
-void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out)
+void skv_cluster_counters_get(const struct skv_cluster *c, struct skv_core_counters *out)
 {
 	(void)c;
 	memset(out, 0, sizeof *out);
 	out->lookup_keys = 42;
 }
 
-void skv_core_store_counters_get(const struct skv_core *s, struct skv_core_store_counters *out)
+void skv_cluster_store_counters_get(const struct skv_cluster *s,
+				    struct skv_core_store_counters *out)
 {
 	(void)s;
-	*out = (struct skv_core_store_counters){ 5, 1, 3, 100, 70, 50 };
+	*out = (struct skv_core_store_counters){ 5, 1, 3, 100, 70, 50, 0 };
 }

@@ -28,7 +28,7 @@ int fixture_setup(void **state)
 	x->o.apis = (struct skv_apis){ { &skv_v1_api }, 1, SKV_PLANE_ALL };
 	x->o.port = 0;
 	x->o.threads = 2;
-	x->core = fake_core_create();
+	x->cluster = fake_core_create();
 	snprintf(x->dir, sizeof x->dir, "/tmp/skv-front-XXXXXX");
 	assert_non_null(mkdtemp(x->dir));
 	snprintf(x->tokens, sizeof x->tokens, "%s/tokens", x->dir);
@@ -40,15 +40,15 @@ int fixture_teardown(void **state)
 {
 	struct fixture *x = *state;
 
-	fake_core_hang(x->core, false);
-	fake_core_mode(x->core, FAKE_NOW);
-	fake_core_release(x->core);
+	fake_core_hang(x->cluster, false);
+	fake_core_mode(x->cluster, FAKE_NOW);
+	fake_core_release(x->cluster);
 	if (x->httpd) {
 		skv_httpd_drain(x->httpd, 0);
 		assert_true(skv_httpd_quiet(x->httpd, HTTP_WAIT_MS));
 	}
 	fixture_unbind(x);
-	fake_core_destroy(x->core);
+	fake_core_destroy(x->cluster);
 	unlink(x->tokens);
 	if (x->so.audit_file && strncmp(x->so.audit_file, x->dir, strlen(x->dir)) == 0)
 		unlink(x->so.audit_file);
@@ -104,7 +104,7 @@ void fixture_start(struct fixture *x)
 	struct skv_error err;
 
 	if (fixture_bind(x, &err) != SKV_OK ||
-	    skv_service_start(x->service, x->core, &err) != SKV_OK ||
+	    skv_service_start(x->service, x->cluster, &err) != SKV_OK ||
 	    skv_httpd_start(x->httpd, &err) != SKV_OK)
 		fail_msg("%s", err.message);
 	x->port = skv_httpd_port(x->httpd);

@@ -11,8 +11,8 @@
 
 struct fixture {
 	struct skv_service_options so; /* change these two before fixture_start */
-	struct skv_httpd_options o;
-	struct skv_core *core;
+	struct skv_port_options o;
+	struct skv_cluster *cluster;
 	struct skv_service *service;
 	struct skv_httpd *httpd;
 	uint16_t port;

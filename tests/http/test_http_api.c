@@ -64,7 +64,7 @@ static void test_objects(void **state)
 	j = call(x, "PUT", "/v1/instances/new3",
 		 "{\"group\":\"default\",\"specs\":[{\"name\":\"tp0\",\"size\":4096}]}", 201);
 	json_decref(j);
-	assert_string_equal(fake_core_tenant(x->core), "default");
+	assert_string_equal(fake_core_tenant(x->cluster), "default");
 	json_decref(call(x, "GET", "/v1/instances/m", NULL, 200));
 	json_decref(call(x, "GET", "/v1/instances", NULL, 200));
 	assert_null(call(x, "DELETE", "/v1/instances/m", NULL, 204));
@@ -80,19 +80,19 @@ static void blocks_once(struct fixture *x)
 	json_t *j = call(x, "POST", "/v1/match", "{\"instances\":[\"a\",\"b\"],\"keys_int\":[1,2]}",
 			 200);
 
-	assert_string_equal(fake_core_name(x->core), "a");
+	assert_string_equal(fake_core_name(x->cluster), "a");
 	json_decref(j);
 	j = call(x, "POST", "/v1/instances/m/lookup", "{\"keys\":[\"x\",\"y\",\"z\"]}", 200);
 	assert_int_equal(integer(j, "matched"), 3);
-	assert_string_equal(fake_core_name(x->core), "m");
+	assert_string_equal(fake_core_name(x->cluster), "m");
 	json_decref(j);
 	j = call(x, "POST", "/v1/instances/m/start", "{\"keys_int\":[5]}", 200);
 	assert_string_equal(json_string_value(json_object_get(j, "session")), SESSION);
-	assert_true(fake_core_key(x->core).lo == 5);
+	assert_true(fake_core_key(x->cluster).lo == 5);
 	json_decref(j);
 	j = call(x, "POST", "/v1/sessions/" SESSION "/finish", "{\"success\":true}", 200);
 	assert_int_equal(integer(j, "committed"), 3);
-	assert_string_equal(fake_core_name(x->core), SESSION);
+	assert_string_equal(fake_core_name(x->cluster), SESSION);
 	json_decref(j);
 	j = call(x, "POST", "/v1/sessions/" SESSION "/abort", "{}", 200);
 	assert_int_equal(integer(j, "failed"), 4);
@@ -118,7 +118,7 @@ static void blocks_once(struct fixture *x)
 	json_decref(j);
 	j = call(x, "POST", "/v1/instances/m/trim", "{\"from_ms\":1,\"to_ms\":5000000001}", 200);
 	assert_int_equal(integer(j, "deleted"), 5000000000);
-	assert_string_equal(fake_core_name(x->core), "m");
+	assert_string_equal(fake_core_name(x->cluster), "m");
 	json_decref(j);
 }
 
@@ -129,7 +129,7 @@ static void test_block_operations(void **state)
 
 	fixture_start(x);
 	blocks_once(x);
-	fake_core_mode(x->core, FAKE_THREAD);
+	fake_core_mode(x->cluster, FAKE_THREAD);
 	blocks_once(x);
 }
 
@@ -168,15 +168,16 @@ static void test_one_block(void **state)
 	fixture_start(x);
 	json_decref(call(x, "GET", "/v1/instances/m/blocks/0123456789ABCDEF0000000000000001", NULL,
 			 200));
-	assert_true(fake_core_key(x->core).hi == 0x0123456789abcdef &&
-		    fake_core_key(x->core).lo == 1);
+	assert_true(fake_core_key(x->cluster).hi == 0x0123456789abcdef &&
+		    fake_core_key(x->cluster).lo == 1);
 	json_decref(call(x, "GET", "/v1/instances/m/blocks?key_int=18446744073709551615", NULL,
 			 200));
-	assert_true(fake_core_key(x->core).hi == 0 && fake_core_key(x->core).lo == UINT64_MAX);
+	assert_true(fake_core_key(x->cluster).hi == 0 &&
+		    fake_core_key(x->cluster).lo == UINT64_MAX);
 	json_decref(call(x, "GET", "/v1/instances/m/blocks?key=a%20%2F%C3%BC%26b%25", NULL, 200));
 	memset(&secret, 7, sizeof secret);
 	key = skv_key_from_string(&secret, "a /\xc3\xbc&b%", 8);
-	assert_true(skv_key_equal(fake_core_key(x->core), key));
+	assert_true(skv_key_equal(fake_core_key(x->cluster), key));
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_call_error(x->port, "GET", bad[i], NULL, NULL, 400, "invalid_argument");
 }
@@ -190,7 +191,7 @@ static void test_pages(void **state)
 	fixture_start(x);
 	a = http_call(x->port, "GET", "/", NULL, NULL);
 	assert_int_equal(a.status, 200);
-	for (size_t i = 0; i < ROUTE_COUNT; i++)
+	for (size_t i = 0; i < SKV_OP_COUNT; i++)
 		assert_non_null(strstr(a.body, skv_routes[i].pattern));
 	answer_free(&a);
 	json_decref(call(x, "GET", "/healthz", NULL, 200));
@@ -211,7 +212,7 @@ static void test_openapi_names_every_route(void **state)
 	fixture_start(x);
 	j = call(x, "GET", "/openapi.json", NULL, 200);
 	paths = json_object_get(j, "paths");
-	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+	for (size_t i = 0; i < SKV_OP_COUNT; i++) {
 		char method[16] = "";
 
 		for (size_t k = 0; skv_routes[i].method[k]; k++)
@@ -225,7 +226,7 @@ static void test_openapi_names_every_route(void **state)
 		for (size_t m = 0; m < 4; m++)
 			described += json_object_get(path, methods[m]) != NULL;
 	}
-	assert_int_equal(described, ROUTE_COUNT);
+	assert_int_equal(described, SKV_OP_COUNT);
 	json_decref(j);
 }
 
@@ -238,7 +239,7 @@ static void test_ready_is_held(void **state)
 
 	x->so.hold_ready = true;
 	fixture_start(x);
-	fake_core_storages(x->core, true);
+	fake_core_storages(x->cluster, true);
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
 	json_decref(call(x, "GET", "/v1/groups", NULL, 200)); /* it is no new store */
 	skv_service_hold_calls(x->service);
@@ -254,7 +255,7 @@ static void test_before_it_is_ready(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_state(x->core, SKV_CORE_RECOVERING);
+	fake_core_state(x->cluster, SKV_CORE_RECOVERING);
 	a = http_call(x->port, "POST", "/v1/instances/m/lookup", NULL, "{\"keys\":[\"a\"]}");
 	assert_error(&a, 503, "not_ready");
 	assert_string_equal(answer_header(&a, "Retry-After"), "1");
@@ -262,12 +263,12 @@ static void test_before_it_is_ready(void **state)
 	json_decref(call(x, "GET", "/healthz", NULL, 200));
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
 	assert_call_error(x->port, "PUT", "/v1/storages/s", NULL, STORAGE, 503, "not_ready");
-	fake_core_state(x->core, SKV_CORE_STANDBY);
+	fake_core_state(x->cluster, SKV_CORE_STANDBY);
 	assert_call_error(x->port, "POST", "/v1/match", NULL, "{}", 503, "not_owner");
-	fake_core_state(x->core, SKV_CORE_STOPPED);
+	fake_core_state(x->cluster, SKV_CORE_STOPPED);
 	assert_call_error(x->port, "GET", "/healthz", NULL, NULL, 503, "not_ready");
 	assert_call_error(x->port, "GET", "/v1/groups", NULL, NULL, 503, "not_ready");
-	assert_int_equal(fake_core_calls(x->core), 0);
+	assert_int_equal(fake_core_calls(x->cluster), 0);
 }
 
 /* A manager that was stopped while it worked says nothing of what it knew. */
@@ -276,14 +277,14 @@ static void test_ownership_is_checked_before_the_answer(void **state)
 	struct fixture *x = *state;
 
 	fixture_start(x);
-	fake_core_may_answer(x->core, SKV_E_NOT_OWNER);
+	fake_core_may_answer(x->cluster, SKV_E_NOT_OWNER);
 	assert_call_error(x->port, "POST", "/v1/match", NULL,
 			  "{\"instances\":[\"a\"],\"keys_int\":[1]}", 503,
 			  "not_owner");
 	assert_call_error(x->port, "POST", "/v1/instances/gone/lookup", NULL, "{\"keys_int\":[1]}",
 			  503,
 			  "not_owner");
-	fake_core_mode(x->core, FAKE_THREAD);
+	fake_core_mode(x->cluster, FAKE_THREAD);
 	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503,
 			  "not_owner");
 	assert_call_error(x->port, "PUT", "/v1/storages/s", NULL, STORAGE, 503, "not_owner");
@@ -298,9 +299,9 @@ static void test_ownership_is_checked_after_the_answer_is_built(void **state)
 	struct fixture *x = *state;
 
 	fixture_start(x);
-	fake_core_loses_ownership_after(x->core, 1);
+	fake_core_loses_ownership_after(x->cluster, 1);
 	assert_call_error(x->port, "POST", "/v1/match", NULL, match, 503, "not_owner");
-	fake_core_loses_ownership_after(x->core, 2);
+	fake_core_loses_ownership_after(x->cluster, 2);
 	json_decref(call(x, "POST", "/v1/match", match, 200));
 }
 
@@ -320,11 +321,11 @@ static void test_every_status(void **state)
 	struct fixture *x = *state;
 
 	fixture_start(x);
-	fake_core_mode(x->core, FAKE_THREAD);
+	fake_core_mode(x->cluster, FAKE_THREAD);
 	for (size_t i = 1; i < sizeof statuses / sizeof statuses[0]; i++) {
 		struct answer a;
 
-		fake_core_fail(x->core, statuses[i].status, "words of the core");
+		fake_core_fail(x->cluster, statuses[i].status, "words of the core");
 		a = http_call(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}");
 		assert_error(&a, statuses[i].http, statuses[i].code);
 		assert_non_null(strstr(a.body, "words of the core"));
@@ -340,7 +341,7 @@ static void test_paths_stay_inside(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_fail(x->core, SKV_E_UNAVAILABLE,
+	fake_core_fail(x->cluster, SKV_E_UNAVAILABLE,
 		       "cannot open '/srv/kv/slab-1.kvs': read-only, see ./x.db (/y)");
 	a = http_call(x->port, "PUT", "/v1/storages/s", NULL, STORAGE);
 	assert_error(&a, 503, "unavailable");

@@ -137,8 +137,6 @@ static const char *body_of(const char *name)
 		return "{\"draining\":true}";
 	if (strcmp(name, "home_put") == 0)
 		return "{\"partition\":0,\"member\":\"\"}";
-	if (strcmp(name, "partition_ask") == 0)
-		return "{\"what\":\"use\"}";
 	if (strcmp(name, "purge") == 0)
 		return "{\"prefix\":\"m\"}";
 	if (strcmp(name, "trim") == 0)
@@ -166,7 +164,7 @@ static void path_of(const struct skv_route *r, char out[160])
 		}
 	}
 	out[k] = '\0';
-	if (r == &skv_routes[ROUTE_ID_block_find])
+	if (r == &skv_routes[SKV_OP_block_find])
 		snprintf(out + k, 160 - k, "?key_int=1");
 }
 
@@ -186,19 +184,19 @@ static void test_matrix(void **state)
 	fixture_three_tokens(x);
 	x->so.token_failures = 0; /* it shows more wrong ones than an address may */
 	fixture_start(x);
-	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+	for (size_t i = 0; i < SKV_OP_COUNT; i++) {
 		const struct skv_route *r = &skv_routes[i];
 		char path[160];
 
 		path_of(r, path);
 		for (size_t c = 0; c < sizeof callers / sizeof callers[0]; c++) {
-			unsigned before = fake_core_calls(x->core);
+			unsigned before = fake_core_calls(x->cluster);
 			struct answer a = http_call(x->port, r->method, path, callers[c].header,
 						    r->flags & ROUTE_BODY ? body_of(r->name)
 						    : NULL);
 
 			/* each sees its own tenant */
-			if (r == &skv_routes[ROUTE_ID_tenant_get] &&
+			if (r == &skv_routes[SKV_OP_tenant_get] &&
 			    (callers[c].role == ROLE_READ || callers[c].role == ROLE_WRITE)) {
 				assert_error(&a, 404, "not_found");
 			} else if (callers[c].role >= r->role) {
@@ -213,7 +211,7 @@ static void test_matrix(void **state)
 				assert_error(&a, 403, "forbidden");
 			}
 			if (callers[c].role < r->role)
-				assert_int_equal(fake_core_calls(x->core), before);
+				assert_int_equal(fake_core_calls(x->cluster), before);
 			answer_free(&a);
 		}
 	}
@@ -246,12 +244,12 @@ static void test_tenant_comes_from_the_token(void **state)
 	a = http_call(x->port, "POST", "/v1/instances/m/lookup", BEARER(TOKEN_READ),
 		      "{\"keys_int\":[1]}");
 	assert_int_equal(a.status, 200);
-	assert_string_equal(fake_core_tenant(x->core), "t-read");
+	assert_string_equal(fake_core_tenant(x->cluster), "t-read");
 	answer_free(&a);
 	a = http_call(x->port, "POST", "/v1/instances/m/start", BEARER(TOKEN_WRITE),
 		      "{\"keys_int\":[1]}");
 	assert_int_equal(a.status, 200);
-	assert_string_equal(fake_core_tenant(x->core), "t-write");
+	assert_string_equal(fake_core_tenant(x->cluster), "t-write");
 	answer_free(&a);
 }
 

@@ -141,7 +141,7 @@ static void answers_are_messages(void **state)
 	assert_int_equal(skv_v1_pb.read_lookup_res(&in, a.body, a.body_len, &res, NULL), SKV_OK);
 	assert_int_equal(res.n_keys, 1);
 	assert_true(skv_key_from_hex("30313233343536373839616263646566", 32, &expected));
-	assert_true(skv_key_equal(fake_core_key(x->core), expected));
+	assert_true(skv_key_equal(fake_core_key(x->cluster), expected));
 	answer_free(&a);
 	skv_arena_destroy(&arena);
 }

@@ -27,7 +27,7 @@ static void test_keep_alive_and_pipelining(void **state)
 	struct http h;
 
 	fixture_start(x);
-	fake_core_mode(x->core, FAKE_THREAD);
+	fake_core_mode(x->cluster, FAKE_THREAD);
 	http_open(&h, x->port);
 	for (int round = 0; round < 50; round++) {
 		assert_true(http_send(&h, all, sizeof all - 1));

@@ -113,7 +113,7 @@ static void test_13_24_framing_that_is_refused(void **state)
 		answer_free(&a);
 		http_close(&h);
 	}
-	assert_int_equal(fake_core_calls(x->core), 0);
+	assert_int_equal(fake_core_calls(x->cluster), 0);
 }
 
 /* Each on a connection that serves on, in one piece and byte by byte. */

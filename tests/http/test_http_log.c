@@ -84,12 +84,12 @@ static void test_failures(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_fail(x->core, SKV_E_IO, "pread of /srv/slab: Input/output error");
+	fake_core_fail(x->cluster, SKV_E_IO, "pread of /srv/slab: Input/output error");
 	a = http_call(x->port, "POST", START, "X-Request-Id: abc\r\n", KEYS);
 	assert_error(&a, 500, "io");
 	assert_null(strstr(a.body, "/srv"));
 	answer_free(&a);
-	fake_core_fail(x->core, SKV_E_NO_SPACE, "full");
+	fake_core_fail(x->cluster, SKV_E_NO_SPACE, "full");
 	assert_call_error(x->port, "POST", START, NULL, KEYS, 507, "no_space");
 	all = await_lines(fd, 2);
 	assert_int_equal(json_array_size(all), 2);
@@ -118,7 +118,7 @@ static void refused_requests(struct fixture *x, enum skv_log_level level, size_t
 	assert_call_error(x->port, "POST", START, NULL, "{\"keys_int\":[-1]}", 400,
 			  "invalid_argument");
 	/* A failure comes last, so that nothing can still be on its way. */
-	fake_core_fail(x->core, SKV_E_INTERNAL, "x");
+	fake_core_fail(x->cluster, SKV_E_INTERNAL, "x");
 	assert_call_error(x->port, "POST", START, NULL, KEYS, 500, "internal");
 	all = await_lines(fd, expected);
 	assert_int_equal(json_array_size(all), expected);
@@ -140,15 +140,15 @@ static void test_slow_requests(void **state)
 
 	x->so.slow_ms = 20;
 	fixture_start(x);
-	fake_core_mode(x->core, FAKE_HOLD);
+	fake_core_mode(x->cluster, FAKE_HOLD);
 	http_open(&h, x->port);
 	http_request(&h, "POST", START, NULL, KEYS);
-	fake_core_await_held(x->core, 1);
+	fake_core_await_held(x->cluster, 1);
 	for (begin = skv_now_us(); skv_now_us() < begin + 25000;) {
 		a = http_call(x->port, "GET", "/healthz", NULL, NULL);
 		answer_free(&a);
 	}
-	fake_core_release(x->core);
+	fake_core_release(x->cluster);
 	a = http_read(&h, false);
 	assert_int_equal(a.status, 200);
 	answer_free(&a);

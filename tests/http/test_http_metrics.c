@@ -172,7 +172,7 @@ static void test_text_is_valid(void **state)
 	assert_int_equal(value(text, "slabkv_http_in_flight"), 1);
 	free(text);
 	/* A standby has no statistics, but is scraped like any other. */
-	fake_core_state(x->core, SKV_CORE_STANDBY);
+	fake_core_state(x->cluster, SKV_CORE_STANDBY);
 	text = scrape(x);
 	check_text(text);
 	assert_null(strstr(text, "slabkv_blocks "));
@@ -197,7 +197,7 @@ static void test_requests_are_counted(void **state)
 		assert_call_error(x->port, "POST", "/v1/instances/m/lookup", NULL, "{}", 400,
 				  "invalid_argument");
 	assert_call_error(x->port, "GET", "/nowhere", NULL, NULL, 404, "not_found");
-	fake_core_fail(x->core, SKV_E_STORE_IO, "x");
+	fake_core_fail(x->cluster, SKV_E_STORE_IO, "x");
 	assert_call_error(x->port, "POST", "/v1/instances/m/start", NULL, "{\"keys_int\":[1]}", 503,
 			  "store_io");
 	text = scrape(x);
@@ -249,9 +249,9 @@ static void test_buckets(void **state)
 		char needle[128], *first;
 
 		memset(m, 0, sizeof *m);
-		assert_int_equal(skv_metrics_init(m, 1 + ROUTE_COUNT, NULL), SKV_OK);
+		assert_int_equal(skv_metrics_init(m, 1 + SKV_OP_COUNT, NULL), SKV_OK);
 		skv_v1_api.first_op = 1;
-		r.op = 1 + ROUTE_ID_match;
+		r.op = 1 + SKV_OP_match;
 		skv_metrics_request(m, &r);
 		skv_metrics_write(m, &api, 1, &out);
 		skv_put_u8(&out, 0);

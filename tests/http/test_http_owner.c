@@ -37,7 +37,7 @@ static void test_the_owner_tells_what_it_owns(void **state)
 {
 	struct fixture *x = *state;
 
-	fake_core_owner(x->core, 0, "lead", THIRD);
+	fake_core_owner(x->cluster, 0, "lead", THIRD);
 	fixture_start(x);
 	assert_string_equal(told(x, LOOKUP, DIRECT, KEYS, 200), "2 7");
 	assert_string_equal(told(x, "/v1/match", DIRECT, MATCH, 200), "2 7");
@@ -59,13 +59,13 @@ static void test_only_what_is_here_is_told(void **state)
 {
 	struct fixture *x = *state;
 
-	fake_core_owner(x->core, 0, "lead", THIRD);
+	fake_core_owner(x->cluster, 0, "lead", THIRD);
 	fixture_start(x);
 	assert_string_equal(told(x, "/v1/groups/g", DIRECT, NULL, 200), "");
 	assert_string_equal(told(x, "/healthz", DIRECT, NULL, 200), "");
 	assert_string_equal(told(x, "/v1/instances/gone", DIRECT, NULL, 404), "");
 	/* an answer that is not the owner's */
-	fake_core_may_answer(x->core, SKV_E_NOT_OWNER);
+	fake_core_may_answer(x->cluster, SKV_E_NOT_OWNER);
 	assert_string_equal(told(x, LOOKUP, DIRECT, KEYS, 503), "");
 	told(x, FINISH("00"), DIRECT, "{\"success\":true}", 503);
 }
@@ -74,9 +74,9 @@ static void test_another_owner_is_told_with_its_address(void **state)
 {
 	struct fixture *x = *state;
 
-	fake_core_owner(x->core, 1, "third", THIRD);
+	fake_core_owner(x->cluster, 1, "third", THIRD);
 	fixture_start(x);
-	fake_core_is_elsewhere(x->core, 1, false);
+	fake_core_is_elsewhere(x->cluster, 1, false);
 	/* a worker reads its address first */
 	for (int i = 0; i < 5000 && !*told(x, LOOKUP, DIRECT, KEYS, 503); i++)
 		poll(NULL, 0, 1);
@@ -89,9 +89,9 @@ static void test_an_owner_without_an_address_is_not_told(void **state)
 {
 	struct fixture *x = *state;
 
-	fake_core_owner(x->core, 1, "third", "");
+	fake_core_owner(x->cluster, 1, "third", "");
 	fixture_start(x);
-	fake_core_is_elsewhere(x->core, 1, false);
+	fake_core_is_elsewhere(x->cluster, 1, false);
 	for (int i = 0; i < 50; i++)
 		assert_string_equal(told(x, LOOKUP, DIRECT, KEYS, 503), "");
 }

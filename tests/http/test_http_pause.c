@@ -45,14 +45,14 @@ static void await_waiting(struct fixture *x, uint64_t n)
 /* Nobody owns the partition, or this manager is about to. */
 static void moves(struct fixture *x)
 {
-	fake_core_may_answer(x->core, SKV_E_NOT_OWNER);
-	fake_core_state(x->core, SKV_CORE_STANDBY);
+	fake_core_may_answer(x->cluster, SKV_E_NOT_OWNER);
+	fake_core_state(x->cluster, SKV_CORE_STANDBY);
 }
 
 static void is_back(struct fixture *x)
 {
-	fake_core_state(x->core, SKV_CORE_READY);
-	fake_core_may_answer(x->core, SKV_OK);
+	fake_core_state(x->cluster, SKV_CORE_READY);
+	fake_core_may_answer(x->cluster, SKV_OK);
 }
 
 static int status_of(struct http *h)
@@ -78,7 +78,7 @@ static void test_calls_wait_for_default_objects(void **state)
 	http_request(&h, "POST", START, NULL, KEYS);
 	await_waiting(x, 1);
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
-	assert_int_equal(fake_core_calls(x->core), 0);
+	assert_int_equal(fake_core_calls(x->cluster), 0);
 	skv_service_release_ready(x->service);
 	assert_int_equal(status_of(&h), 200);
 	http_close(&h);
@@ -98,7 +98,7 @@ static void test_calls_wait_for_the_owner(void **state)
 		http_request(&h[i], "POST", i % 2 ? START : LOOKUP, NULL, KEYS);
 	}
 	await_waiting(x, N);
-	assert_int_equal(fake_core_calls(x->core), 0);
+	assert_int_equal(fake_core_calls(x->cluster), 0);
 	is_back(x);
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(status_of(&h[i]), 200);
@@ -107,6 +107,37 @@ static void test_calls_wait_for_the_owner(void **state)
 	assert_int_equal(waiting(x), 0);
 	assert_int_equal(counter(x, METRIC_calls_held), N);
 	assert_int_equal(counter(x, METRIC_calls_held_failed), 0);
+}
+
+/* A start that was carried out, whose owner gave the partition up before it was answered, is run
+ * again, and is the same start: the core knows it by its request id. */
+static void test_a_start_that_runs_again_is_the_same(void **state)
+{
+	char first[SKV_MAX_REQUEST_ID + 1], again[SKV_MAX_REQUEST_ID + 1], other[sizeof again];
+	struct fixture *x = *state;
+	struct http h;
+
+	start(x, 30000);
+	fake_core_mode(x->cluster, FAKE_HOLD);
+	http_open(&h, x->port);
+	http_request(&h, "POST", START, NULL, KEYS);
+	fake_core_await_held(x->cluster, 1);
+	fake_core_start_id(x->cluster, first);
+	moves(x);
+	fake_core_mode(x->cluster, FAKE_NOW);
+	fake_core_release(x->cluster);
+	await_waiting(x, 1);
+	is_back(x);
+	assert_int_equal(status_of(&h), 200);
+	assert_int_equal(fake_core_calls(x->cluster), 2);
+	fake_core_start_id(x->cluster, again);
+	assert_true(*first);
+	assert_string_equal(first, again);
+	http_request(&h, "POST", START, NULL, KEYS);
+	assert_int_equal(status_of(&h), 200);
+	fake_core_start_id(x->cluster, other);
+	assert_string_not_equal(other, again);
+	http_close(&h);
 }
 
 static void test_a_call_fails_after_hold_ms(void **state)
@@ -133,7 +164,7 @@ static void test_another_owner_is_told_at_once(void **state)
 
 	start(x, 30000);
 	moves(x);
-	fake_core_elsewhere(x->core, true);
+	fake_core_elsewhere(x->cluster, true);
 	a = http_call(x->port, "POST", LOOKUP, NULL, KEYS);
 	assert_int_equal(a.status, 503);
 	answer_free(&a);
@@ -143,18 +174,18 @@ static void test_another_owner_is_told_at_once(void **state)
 /* What had begun when the ownership went runs again, on whatever thread it ended. */
 static void ends_with(struct fixture *x, enum fake_mode mode, int status)
 {
-	const unsigned before = fake_core_calls(x->core);
+	const unsigned before = fake_core_calls(x->cluster);
 	struct http h;
 
-	fake_core_mode(x->core, mode);
-	fake_core_fail(x->core, status, "it moves");
+	fake_core_mode(x->cluster, mode);
+	fake_core_fail(x->cluster, status, "it moves");
 	http_open(&h, x->port);
 	http_request(&h, "POST", START, NULL, KEYS);
 	await_waiting(x, 1);
-	fake_core_fail(x->core, SKV_OK, "");
+	fake_core_fail(x->cluster, SKV_OK, "");
 	assert_int_equal(status_of(&h), 200);
 	http_close(&h);
-	assert_true(fake_core_calls(x->core) >= before + 2);
+	assert_true(fake_core_calls(x->cluster) >= before + 2);
 }
 
 static void test_what_ended_runs_again(void **state)
@@ -177,11 +208,11 @@ static void test_an_administrators_write_is_not_repeated(void **state)
 	struct answer a;
 
 	start(x, 30000);
-	fake_core_fail(x->core, SKV_E_UNKNOWN_OUTCOME, "who knows");
+	fake_core_fail(x->cluster, SKV_E_UNKNOWN_OUTCOME, "who knows");
 	a = http_call(x->port, "PUT", "/v1/storages/s", NULL, STORAGE);
 	assert_int_equal(a.status, 503);
 	answer_free(&a);
-	assert_int_equal(fake_core_calls(x->core), 1);
+	assert_int_equal(fake_core_calls(x->cluster), 1);
 	assert_int_equal(counter(x, METRIC_calls_held), 0);
 }
 
@@ -192,7 +223,7 @@ static void test_other_errors_are_told_at_once(void **state)
 	struct answer a;
 
 	start(x, 30000);
-	fake_core_fail(x->core, SKV_E_NO_SPACE, "full");
+	fake_core_fail(x->cluster, SKV_E_NO_SPACE, "full");
 	a = http_call(x->port, "POST", START, NULL, KEYS);
 	assert_int_equal(a.status, 507);
 	answer_free(&a);
@@ -253,6 +284,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(test_calls_wait_for_default_objects),
 		TEST(test_calls_wait_for_the_owner),
+		TEST(test_a_start_that_runs_again_is_the_same),
 		TEST(test_a_call_fails_after_hold_ms),
 		TEST(test_another_owner_is_told_at_once),
 		TEST(test_what_ended_runs_again),

@@ -39,7 +39,7 @@ static void assert_route(const char *method, const char *path, const char *name,
 static void test_every_row_is_found(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+	for (size_t i = 0; i < SKV_OP_COUNT; i++) {
 		const struct skv_route *r = &skv_routes[i];
 		char path[128] = "";
 		const char *found;

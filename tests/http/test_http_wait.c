@@ -35,19 +35,19 @@ static void test_many_waiting(void **state)
 	struct http h[N];
 
 	fixture_start(x);
-	fake_core_mode(x->core, FAKE_HOLD);
+	fake_core_mode(x->cluster, FAKE_HOLD);
 	for (int i = 0; i < N; i++) {
 		http_open(&h[i], x->port);
 		http_request(&h[i], "POST", START, NULL, KEYS);
 	}
-	fake_core_await_held(x->core, N);
+	fake_core_await_held(x->cluster, N);
 	for (int i = 0; i < 20; i++) {
 		struct answer a = http_call(x->port, "GET", "/v1/instances", NULL, NULL);
 
 		assert_int_equal(a.status, 200);
 		answer_free(&a);
 	}
-	fake_core_release(x->core);
+	fake_core_release(x->cluster);
 	for (int i = 0; i < N; i++) {
 		assert_ok(&h[i]);
 		http_close(&h[i]);
@@ -86,7 +86,7 @@ static void test_completion_races_with_suspension(void **state)
 
 	x->o.threads = 4;
 	fixture_start(x);
-	fake_core_mode(x->core, FAKE_THREAD);
+	fake_core_mode(x->cluster, FAKE_THREAD);
 	for (int i = 0; i < 6; i++) {
 		c[i].port = x->port;
 		assert_int_equal(pthread_create(&c[i].thread, NULL, hammer, &c[i]), 0);
@@ -105,16 +105,16 @@ static void test_waiting_is_not_idle(void **state)
 
 	x->o.idle_timeout_ms = 50;
 	fixture_start(x);
-	fake_core_mode(x->core, FAKE_HOLD);
+	fake_core_mode(x->cluster, FAKE_HOLD);
 	http_open(&waiting, x->port);
 	http_request(&waiting, "POST", START, NULL, KEYS);
-	fake_core_await_held(x->core, 1);
+	fake_core_await_held(x->cluster, 1);
 	for (int i = 0; i < 3; i++) { /* three idle timeouts pass */
 		http_open(&idle, x->port);
 		assert_true(http_ended(&idle));
 		http_close(&idle);
 	}
-	fake_core_release(x->core);
+	fake_core_release(x->cluster);
 	assert_ok(&waiting);
 	http_close(&waiting);
 }
@@ -124,16 +124,16 @@ static void test_client_leaves_while_it_waits(void **state)
 	struct fixture *x = *state;
 
 	fixture_start(x);
-	fake_core_mode(x->core, FAKE_HOLD);
+	fake_core_mode(x->cluster, FAKE_HOLD);
 	for (int i = 0; i < 20; i++) {
 		struct http h;
 
 		http_open(&h, x->port);
 		http_request(&h, "POST", START, NULL, KEYS);
-		fake_core_await_held(x->core, (unsigned)i + 1);
+		fake_core_await_held(x->cluster, (unsigned)i + 1);
 		http_close(&h);
 	}
-	fake_core_release(x->core);
+	fake_core_release(x->cluster);
 	assert_int_equal(skv_httpd_drain(x->httpd, HTTP_WAIT_MS), 0);
 }
 
@@ -172,7 +172,7 @@ static void test_every_allocation_failing(void **state)
 		out_of_memory(x, "PUT", "/v1/storages/s", STORAGE);
 		out_of_memory(x, "GET", "/v1/instances/m/blocks?key=a", NULL);
 		out_of_memory(x, "GET", "/", NULL);
-		fake_core_mode(x->core, FAKE_THREAD);
+		fake_core_mode(x->cluster, FAKE_THREAD);
 	}
 }
 
@@ -186,12 +186,12 @@ static void test_hanging_administration(void **state)
 	struct answer a;
 
 	fixture_start(x);
-	fake_core_hang(x->core, true);
+	fake_core_hang(x->cluster, true);
 	for (int i = 0; i < WORKERS; i++) {
 		http_open(&h[i], x->port);
 		http_request(&h[i], "PUT", "/v1/storages/s", NULL, STORAGE);
 	}
-	fake_core_await_hanging(x->core, WORKERS);
+	fake_core_await_hanging(x->cluster, WORKERS);
 	/* Everybody else is served. */
 	a = http_call(x->port, "POST", START, NULL, KEYS);
 	assert_int_equal(a.status, 200);
@@ -218,7 +218,7 @@ static void test_hanging_administration(void **state)
 	}
 	assert_error(&a, 429, "too_many");
 	answer_free(&a);
-	fake_core_hang(x->core, false);
+	fake_core_hang(x->cluster, false);
 	for (int i = 0; i < ALL; i++) {
 		assert_ok(&h[i]);
 		http_close(&h[i]);
@@ -314,17 +314,17 @@ static void test_drain(void **state)
 	http_open(&kept, x->port);
 	http_request(&kept, "GET", "/healthz", NULL, NULL);
 	assert_ok(&kept);
-	fake_core_mode(x->core, FAKE_HOLD);
+	fake_core_mode(x->cluster, FAKE_HOLD);
 	http_open(&waiting, x->port);
 	http_request(&waiting, "POST", START, NULL, KEYS);
-	fake_core_await_held(x->core, 1);
+	fake_core_await_held(x->cluster, 1);
 	assert_int_equal(skv_httpd_drain(x->httpd, 0), 1);
 	assert_int_equal(pthread_create(&thread, NULL, drain, x->httpd), 0);
 	assert_sent_away(&kept);
 	http_open(&fresh, x->port);
 	assert_sent_away(&fresh);
 	/* The running request ends as if nothing were. */
-	fake_core_release(x->core);
+	fake_core_release(x->cluster);
 	assert_ok(&waiting);
 	http_close(&waiting);
 	pthread_join(thread, &left);

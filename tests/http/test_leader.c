@@ -27,8 +27,8 @@ static struct {
 	unsigned gets;
 } fake;
 
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
-		     uint64_t *remaining_ms)
+void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
+			char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
 	(void)c;
 	snprintf(self, SKV_OWNER_NAME, "me");
@@ -37,50 +37,50 @@ void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[
 }
 
 /* Owners of others than the first are those of `of`. */
-void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
-			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
+void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t number, char self[SKV_OWNER_NAME],
+				  char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
-	skv_core_leader(c, self, leader, remaining_ms);
+	skv_cluster_leader(c, self, leader, remaining_ms);
 	if (number)
 		snprintf(leader, SKV_OWNER_NAME, "%s", fake.of[number]);
 }
 
 /* Asked by calls, of which there are none. */
-enum skv_core_state skv_core_state_get(const struct skv_core *c)
+enum skv_core_state skv_cluster_state_get(const struct skv_cluster *c)
 {
 	(void)c;
 	return SKV_CORE_STANDBY;
 }
 
-enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
+enum skv_core_state skv_cluster_partition_state(const struct skv_cluster *c, uint32_t number)
 {
 	(void)number;
-	return skv_core_state_get(c);
+	return skv_cluster_state_get(c);
 }
 
-int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
+int skv_cluster_partition_may_answer(const struct skv_cluster *c, uint32_t number)
 {
 	(void)c;
 	(void)number;
 	return SKV_E_NOT_OWNER;
 }
 
-bool skv_core_may_begin(const struct skv_core *c)
+bool skv_cluster_may_begin(const struct skv_cluster *c)
 {
 	(void)c;
 	return false;
 }
 
-bool skv_core_has_storages(struct skv_core *c)
+bool skv_cluster_has_storages(struct skv_cluster *c)
 {
 	(void)c;
 	return true;
 }
 
-enum skv_where skv_find(struct skv_core *c, const struct skv_target *t, struct skv_door *door)
+enum skv_where skv_find(struct skv_cluster *c, const struct skv_target *t, struct skv_door *door)
 {
 	(void)t;
-	*door = (struct skv_door){ .where = SKV_THERE, .core = c };
+	*door = (struct skv_door){ .where = SKV_THERE, .part = c, .core = (struct skv_core *)c };
 	return door->where;
 }
 
@@ -90,22 +90,24 @@ int skv_door_check(const struct skv_door *door)
 	return SKV_E_NOT_OWNER;
 }
 
-int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n)
+int skv_cluster_tenants_set(struct skv_cluster *c, const struct skv_tenant_view *v, uint32_t n,
+			    const struct skv_tenant_spec *others)
 {
 	(void)c;
 	(void)v;
 	(void)n;
+	(void)others;
 	return SKV_OK;
 }
 
-void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tenant_use *out)
+void skv_cluster_tenant_use(struct skv_cluster *c, const char *tenant, struct skv_tenant_use *out)
 {
 	(void)c;
 	(void)tenant;
 	(void)out;
 }
 
-int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_error *err)
+int skv_cluster_tenant_check(struct skv_cluster *c, const char *tenant, struct skv_error *err)
 {
 	(void)c;
 	(void)tenant;
@@ -113,39 +115,32 @@ int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_err
 	return SKV_OK;
 }
 
-unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant)
+unsigned skv_cluster_tenant_wait(struct skv_cluster *c, const char *tenant)
 {
 	(void)c;
 	(void)tenant;
 	return 0;
 }
 
-int skv_core_may_answer(const struct skv_core *c)
+int skv_cluster_may_answer(const struct skv_cluster *c)
 {
 	(void)c;
 	return SKV_E_NOT_OWNER;
 }
 
-uint32_t skv_core_partitions(const struct skv_core *c)
+uint32_t skv_cluster_partitions(const struct skv_cluster *c)
 {
 	(void)c;
 	return 1;
 }
 
-struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number)
+struct skv_cluster *skv_cluster_part(struct skv_cluster *c, uint32_t number)
 {
 	(void)number;
 	return c;
 }
 
-void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number)
-{
-	(void)c;
-	(void)name;
-	(void)number;
-}
-
-bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms)
+bool skv_cluster_owned_elsewhere(struct skv_cluster *c, uint32_t number, uint64_t since_ms)
 {
 	(void)c;
 	(void)number;
@@ -162,8 +157,8 @@ static size_t find(const char *name)
 	return i;
 }
 
-int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
-			 struct skv_error *err)
+int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
+			    struct skv_error *err)
 {
 	(void)c;
 	(void)err;
@@ -177,8 +172,8 @@ int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
 	return SKV_OK;
 }
 
-int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
-		     struct skv_error *err)
+int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_doc *out, struct skv_error *err)
 {
 	size_t i;
 
@@ -195,20 +190,20 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 	return i < 4 ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, NULL, "none");
 }
 
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
-		     uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
+			uint64_t *version, struct skv_error *err)
 {
 	(void)expect;
 	*version = 1;
-	return skv_core_doc_publish(c, name, text, err);
+	return skv_cluster_doc_publish(c, name, text, err);
 }
 
-int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
-	return skv_core_doc_retire(c, name, err);
+	return skv_cluster_doc_retire(c, name, err);
 }
 
-int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	(void)c;
 	if (find(name) == 4)
@@ -217,8 +212,8 @@ int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *
 	return SKV_OK;
 }
 
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
-		      struct skv_doc **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_doc_list(struct skv_cluster *c, const char *prefix, struct skv_arena *a,
+			 struct skv_doc **out, uint32_t *n, struct skv_error *err)
 {
 	(void)c;
 	(void)err;
@@ -235,7 +230,7 @@ int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *
 
 bool skv_owner_is_dead(const char *owner) { return strncmp(owner, "dead", 4) == 0; }
 
-int skv_core_ready(struct skv_core *c, struct skv_error *err)
+int skv_cluster_ready(struct skv_cluster *c, struct skv_error *err)
 {
 	(void)c;
 	return skv_fail(err, SKV_E_NOT_OWNER, NULL, "standby");
@@ -309,9 +304,9 @@ static void test_documents(void **state)
 
 	(void)state;
 	skv_arena_init(&a);
-	skv_core_doc_publish(NULL, "url/dead1", "x", &err);
-	skv_core_doc_publish(NULL, "url/alive", "y", &err);
-	skv_core_doc_publish(NULL, "node/dead1", "z", &err);
+	skv_cluster_doc_publish(NULL, "url/dead1", "x", &err);
+	skv_cluster_doc_publish(NULL, "url/alive", "y", &err);
+	skv_cluster_doc_publish(NULL, "node/dead1", "z", &err);
 	assert_int_equal(skv_node_publish(NULL, "url", "http://me:1", &err), SKV_OK);
 	assert_int_equal(find("url/dead1"), 4);
 	assert_int_equal(skv_node_text(NULL, "url", "me", &a, &text, &err), SKV_OK);
@@ -334,8 +329,8 @@ static void test_leader(void **state)
 	lead("me");
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_FOUND);
 	assert_int_equal(looks(1), 0);
-	skv_core_doc_publish(NULL, "url/a", "http://a:1", &err);
-	skv_core_doc_publish(NULL, "url/b", "http://b:1", &err);
+	skv_cluster_doc_publish(NULL, "url/a", "http://a:1", &err);
+	skv_cluster_doc_publish(NULL, "url/b", "http://b:1", &err);
 	lead("a");
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
 	assert_int_equal(ask(url), SKV_OK);
@@ -358,10 +353,10 @@ static void test_owners_of_partitions(void **state)
 	int rc;
 
 	(void)state;
-	skv_core_doc_publish(NULL, "url/h:1.aa", "http://a:1", &err);
-	skv_core_doc_publish(NULL, "peer/h:1.aa", "http://a:2", &err);
-	skv_core_doc_publish(NULL, "url/h:12.bb", "http://b:1", &err);
-	skv_core_doc_publish(NULL, "peer/h:12.bb", "http://b:2", &err);
+	skv_cluster_doc_publish(NULL, "url/h:1.aa", "http://a:1", &err);
+	skv_cluster_doc_publish(NULL, "peer/h:1.aa", "http://a:2", &err);
+	skv_cluster_doc_publish(NULL, "url/h:12.bb", "http://b:1", &err);
+	skv_cluster_doc_publish(NULL, "peer/h:12.bb", "http://b:2", &err);
 	lead("h:1.aa");
 	fake.of[3] = "h:12.cc";
 	fake.of[4] = "h:1.dd";
@@ -392,7 +387,7 @@ static void test_leader_that_tells_late(void **state)
 	lead("a");
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
 	looks(0);
-	skv_core_doc_publish(NULL, "url/a", "http://a:1", &err);
+	skv_cluster_doc_publish(NULL, "url/a", "http://a:1", &err);
 	assert_int_equal(ask(url), SKV_OK);
 }
 
@@ -405,7 +400,7 @@ static void test_14_20_one_address_before_all_managers(void **state)
 
 	(void)state;
 	snprintf(service->advertised, sizeof service->advertised, "http://vip:1");
-	skv_core_doc_publish(NULL, "url/a", "http://vip:1", &err);
+	skv_cluster_doc_publish(NULL, "url/a", "http://vip:1", &err);
 	lead("a");
 	for (unsigned n = 0; n == 0;) {
 		assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
@@ -419,7 +414,7 @@ static void test_14_20_one_address_before_all_managers(void **state)
 	assert_int_equal(ask(url), SKV_E_NOT_FOUND);
 	lead("b"); /* the next one begins anew */
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
-	skv_core_doc_publish(NULL, "url/b", "http://b:1", &err);
+	skv_cluster_doc_publish(NULL, "url/b", "http://b:1", &err);
 	assert_int_equal(ask(url), SKV_OK);
 }
 
@@ -430,7 +425,7 @@ static void test_leader_without_address(void **state)
 	char url[SKV_URL_MAX];
 
 	(void)state;
-	skv_core_doc_publish(NULL, "url/a", "http://a\r\nSet-Cookie: x", &err);
+	skv_cluster_doc_publish(NULL, "url/a", "http://a\r\nSet-Cookie: x", &err);
 	lead("a");
 	assert_int_equal(ask(url), SKV_E_NOT_FOUND);
 	assert_true(looks(0) > 1);

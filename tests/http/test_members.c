@@ -35,8 +35,8 @@ static struct {
 	int fails;
 } fake;
 
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
-		     uint64_t *remaining_ms)
+void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
+			char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
 	(void)c;
 	snprintf(self, SKV_OWNER_NAME, "me");
@@ -44,7 +44,7 @@ void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[
 	*remaining_ms = 0;
 }
 
-bool skv_core_draining(const struct skv_core *c)
+bool skv_cluster_draining(const struct skv_cluster *c)
 {
 	bool on;
 
@@ -55,13 +55,14 @@ bool skv_core_draining(const struct skv_core *c)
 	return on;
 }
 
-uint32_t skv_core_partitions(const struct skv_core *c)
+uint32_t skv_cluster_partitions(const struct skv_cluster *c)
 {
 	(void)c;
 	return 5;
 }
 
-void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out)
+void skv_cluster_partition_get(struct skv_cluster *c, uint32_t number,
+			       struct skv_partition_view *out)
 {
 	(void)c;
 	*out = (struct skv_partition_view){ .takes = number == 1 || number == 4 };
@@ -78,8 +79,8 @@ static unsigned at_locked(const char *name)
 	return i;
 }
 
-int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
-			 struct skv_error *err)
+int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
+			    struct skv_error *err)
 {
 	unsigned i;
 	int rc;
@@ -98,19 +99,19 @@ int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
 	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "the store is gone");
 }
 
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
-		     uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
+			uint64_t *version, struct skv_error *err)
 {
 	assert_true(expect == SKV_DOC_ANY && !version);
-	return skv_core_doc_publish(c, name, text, err);
+	return skv_cluster_doc_publish(c, name, text, err);
 }
 
-int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
-	return skv_core_doc_retire(c, name, err);
+	return skv_cluster_doc_retire(c, name, err);
 }
 
-int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	unsigned i;
 
@@ -123,8 +124,8 @@ int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *
 	return i < DOCS ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, NULL, "none");
 }
 
-int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
-		     struct skv_error *err)
+int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_doc *out, struct skv_error *err)
 {
 	(void)c;
 	(void)name;
@@ -133,8 +134,8 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 	return skv_fail(err, SKV_E_NOT_FOUND, NULL, "none");
 }
 
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
-		      struct skv_doc **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_doc_list(struct skv_cluster *c, const char *prefix, struct skv_arena *a,
+			 struct skv_doc **out, uint32_t *n, struct skv_error *err)
 {
 	(void)c;
 	(void)err;
@@ -181,16 +182,17 @@ static void publish(const char *name, const char *text)
 {
 	struct skv_error err;
 
-	assert_int_equal(skv_core_doc_publish(NULL, name, text, &err), SKV_OK);
+	assert_int_equal(skv_cluster_doc_publish(NULL, name, text, &err), SKV_OK);
 }
 
 static void start(void)
 {
 	struct skv_error err;
 
-	service.core = (struct skv_core *)&fake;
-	assert_int_equal(skv_members_start(&service.members, service.core, "http://me:1",
-					   LEASE_MS, &err), SKV_OK);
+	service.cluster = (struct skv_cluster *)&fake;
+	assert_int_equal(
+		skv_members_start(&service.members, service.cluster, "http://me:1", LEASE_MS, &err),
+		SKV_OK);
 }
 
 /* The thread has begun to look `n` times more. */
@@ -230,6 +232,19 @@ static void await_names(const char *expected)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
+static bool is_there(struct skv_members *m, const char *name)
+{
+	struct skv_member_seen *v;
+	bool found = false;
+	uint32_t n;
+
+	assert_int_equal(skv_members_seen(m, &v, &n), SKV_OK);
+	for (uint32_t i = 0; i < n; i++)
+		found |= strcmp(v[i].id, name) == 0;
+	skv_free(v);
+	return found;
+}
+
 /* A lease runs from when the newest version was seen, to looks that saw no other. */
 static void silent_for_its_lease(void **state)
 {
@@ -243,25 +258,25 @@ static void silent_for_its_lease(void **state)
 	skv_mutex_init(&m->lock);
 	m->lease_ms = 200;
 	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1000), SKV_OK);
-	assert_false(skv_members_is_silent(m, "a"));
+	assert_true(is_there(m, "a"));
 	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1099), SKV_OK);
-	assert_false(skv_members_is_silent(m, "a"));
-	assert_false(skv_members_is_silent(m, "c"));
+	assert_true(is_there(m, "a"));
+	assert_true(is_there(m, "c"));
 	docs[0].version++;
 	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1150), SKV_OK);
-	assert_false(skv_members_is_silent(m, "a"));
+	assert_true(is_there(m, "a"));
 	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1249), SKV_OK);
-	assert_false(skv_members_is_silent(m, "a"));
+	assert_true(is_there(m, "a"));
 	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1250), SKV_OK);
-	assert_true(skv_members_is_silent(m, "a"));
-	assert_false(skv_members_is_silent(m, "b"));
-	assert_true(skv_members_is_silent(m, "c")); /* our lease, since it says none */
+	assert_false(is_there(m, "a"));
+	assert_true(is_there(m, "b"));
+	assert_false(is_there(m, "c")); /* our lease, since it says none */
 	/* gone, and there again with the same version */
 	assert_int_equal(skv_members_look(m, docs + 1, 2, &homes, 1260), SKV_OK);
-	assert_false(skv_members_is_silent(m, "a"));
+	assert_false(is_there(m, "a"));
 	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1300), SKV_OK);
-	assert_false(skv_members_is_silent(m, "a"));
-	assert_true(skv_members_is_silent(m, "b"));
+	assert_true(is_there(m, "a"));
+	assert_false(is_there(m, "b"));
 	skv_free(m->seen);
 	skv_mutex_destroy(&m->lock);
 	memset(m, 0, sizeof *m);
@@ -357,7 +372,7 @@ static void renewed_until_the_end(void **state)
 	fake.fails = SKV_E_STORE_IO;
 	skv_mutex_unlock(&fake.lock);
 	assert_true(version >= 2);
-	assert_int_equal(skv_core_doc_retire(NULL, "member/me", &err), SKV_OK);
+	assert_int_equal(skv_cluster_doc_retire(NULL, "member/me", &err), SKV_OK);
 	skv_mutex_lock(&fake.lock);
 	fake.fails = SKV_OK;
 	skv_mutex_unlock(&fake.lock);
@@ -384,7 +399,7 @@ static void homes(void **state)
 	publish("member/far", "3600000 up 1f http://far:1");
 	publish("home/99", "http://far:1"); /* of a store with more */
 	start();
-	assert_int_equal(skv_home_put(service.core, 3, "http://far:1", &err), SKV_OK);
+	assert_int_equal(skv_home_put(service.cluster, 3, "http://far:1", &err), SKV_OK);
 	for (unsigned i = 0; i < 5; i++) {
 		static const char *const others[] = { "3600000 up 1f http://else:1",
 						      "3600000 up 1f http://far:1",
@@ -404,11 +419,11 @@ static void homes(void **state)
 		assert_int_equal(skv_members_home(&service.members, 2, v, n), UINT32_MAX);
 		skv_free(v);
 	}
-	assert_int_equal(skv_homes_read(service.core, &of, &err), SKV_OK);
+	assert_int_equal(skv_homes_read(service.cluster, &of, &err), SKV_OK);
 	assert_string_equal(of.peer[3], "http://far:1");
 	for (unsigned i = 0; i < 2; i++) /* the second time is harmless */
-		assert_int_equal(skv_home_put(service.core, 3, "", &err), SKV_OK);
-	assert_int_equal(skv_homes_read(service.core, &of, &err), SKV_OK);
+		assert_int_equal(skv_home_put(service.cluster, 3, "", &err), SKV_OK);
+	assert_int_equal(skv_homes_read(service.cluster, &of, &err), SKV_OK);
 	assert_string_equal(of.peer[3], "");
 }
 

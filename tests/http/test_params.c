@@ -94,7 +94,7 @@ static void test_defaults(void **state)
 	assert_string_equal(p.store, "./slabkv.db");
 	assert_string_equal(p.storage_root, "./slabkv-data");
 	assert_true(p.storage_capacity == 4ull << 30);
-	assert_true(p.storage_unit == 64u << 20);
+	assert_true(p.storage_unit == 0);
 	assert_string_equal(p.durability, "full");
 	assert_int_equal(p.body_max, SKV_MAX_BODY);
 	assert_false(p.metrics_open);

@@ -27,7 +27,7 @@
 #define LOAD_MS 60u   /* a partition that was acquired answers */
 #define FOLLOW_MS 400u /* after an owner has changed, others follow it again */
 
-struct skv_core { /* a manager */
+struct skv_cluster { /* a manager */
 	uint32_t number, life;
 	bool runs, draining, remote; /* remote: that its process is gone cannot be seen */
 	uint32_t mask;
@@ -38,7 +38,7 @@ struct skv_core { /* a manager */
 };
 
 static struct {
-	struct skv_core m[MANAGERS];
+	struct skv_cluster m[MANAGERS];
 	uint32_t owner[P]; /* manager, or NOBODY */
 	uint32_t life[P];
 	uint64_t ends_at[P];   /* the lease of who was killed */
@@ -59,41 +59,41 @@ static uint32_t below(uint32_t n)
 	return (uint32_t)(rng % n);
 }
 
-static void name(const struct skv_core *c, uint32_t life, char out[SKV_OWNER_NAME])
+static void name(const struct skv_cluster *c, uint32_t life, char out[SKV_OWNER_NAME])
 {
 	snprintf(out, SKV_OWNER_NAME, "host%u:%u.x", (unsigned)c->number, (unsigned)life);
 }
 
 /* ---- what the core says ---------------------------------------------------------------------- */
 
-uint32_t skv_core_partitions(const struct skv_core *c)
+uint32_t skv_cluster_partitions(const struct skv_cluster *c)
 {
 	(void)c;
 	return P;
 }
 
-static bool is_owner(const struct skv_core *c, uint32_t p)
+static bool is_owner(const struct skv_cluster *c, uint32_t p)
 {
 	return w.owner[p] == c->number && w.life[p] == c->life;
 }
 
 static bool is_over(uint32_t p)
 {
-	const struct skv_core *c = w.owner[p] == NOBODY ? NULL : &w.m[w.owner[p]];
+	const struct skv_cluster *c = w.owner[p] == NOBODY ? NULL : &w.m[w.owner[p]];
 
 	return !c || (!(c->runs && c->life == w.life[p]) &&
 		      (!c->remote || w.now >= w.ends_at[p]));
 }
 
-enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t p)
+enum skv_core_state skv_cluster_partition_state(const struct skv_cluster *c, uint32_t p)
 {
 	if (!is_owner(c, p))
 		return SKV_CORE_STANDBY;
 	return w.now >= w.ready_at[p] ? SKV_CORE_READY : SKV_CORE_RECOVERING;
 }
 
-void skv_core_partition_leader(struct skv_core *c, uint32_t p, char self[SKV_OWNER_NAME],
-			       char leader[SKV_OWNER_NAME], uint64_t *left)
+void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t p, char self[SKV_OWNER_NAME],
+				  char leader[SKV_OWNER_NAME], uint64_t *left)
 {
 	*left = 0;
 	name(c, c->life, self);
@@ -102,21 +102,21 @@ void skv_core_partition_leader(struct skv_core *c, uint32_t p, char self[SKV_OWN
 		name(&w.m[w.owner[p]], w.life[p], leader);
 }
 
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
-		     uint64_t *left)
+void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
+			char leader[SKV_OWNER_NAME], uint64_t *left)
 {
-	skv_core_partition_leader(c, 0, self, leader, left);
+	skv_cluster_partition_leader(c, 0, self, leader, left);
 }
 
-void skv_core_partition_get(struct skv_core *c, uint32_t p, struct skv_partition_view *out)
+void skv_cluster_partition_get(struct skv_cluster *c, uint32_t p, struct skv_partition_view *out)
 {
 	*out = (struct skv_partition_view){ .takes = !is_owner(c, p) && !c->draining &&
 						     w.now >= c->follows_at[p] };
 }
 
-bool skv_core_draining(const struct skv_core *c) { return c->draining; }
+bool skv_cluster_draining(const struct skv_cluster *c) { return c->draining; }
 
-int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err)
+int skv_cluster_placed(struct skv_cluster *c, bool *placed, struct skv_error *err)
 {
 	(void)c;
 	(void)err;
@@ -125,7 +125,7 @@ int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err)
 }
 
 /* Who lets go gives it to one that has said that it follows it, as far as is known here. */
-static void let_go(struct skv_core *c, uint32_t p)
+static void let_go(struct skv_cluster *c, uint32_t p)
 {
 	struct skv_member_seen *v;
 	bool followed = false;
@@ -140,7 +140,7 @@ static void let_go(struct skv_core *c, uint32_t p)
 	w.owner[p] = NOBODY;
 }
 
-void skv_core_may_own(struct skv_core *c, uint32_t partitions)
+void skv_cluster_may_own(struct skv_cluster *c, uint32_t partitions)
 {
 	uint32_t gone = 0;
 
@@ -163,36 +163,36 @@ bool skv_owner_is_dead(const char *owner)
 }
 
 /* Not used here. */
-int skv_core_doc_publish(struct skv_core *c, const char *key, const char *text,
-			 struct skv_error *err)
+int skv_cluster_doc_publish(struct skv_cluster *c, const char *key, const char *text,
+			    struct skv_error *err)
 {
 	(void)c, (void)key, (void)text, (void)err;
 	return SKV_OK;
 }
-int skv_core_doc_put(struct skv_core *c, const char *key, uint64_t expect, const char *text,
-		     uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *key, uint64_t expect, const char *text,
+			uint64_t *version, struct skv_error *err)
 {
 	(void)c, (void)key, (void)expect, (void)text, (void)version, (void)err;
 	return SKV_OK;
 }
-int skv_core_doc_delete(struct skv_core *c, const char *key, struct skv_error *err)
+int skv_cluster_doc_delete(struct skv_cluster *c, const char *key, struct skv_error *err)
 {
 	(void)c, (void)key, (void)err;
 	return SKV_OK;
 }
-int skv_core_doc_retire(struct skv_core *c, const char *key, struct skv_error *err)
+int skv_cluster_doc_retire(struct skv_cluster *c, const char *key, struct skv_error *err)
 {
 	(void)c, (void)key, (void)err;
 	return SKV_OK;
 }
-int skv_core_doc_get(struct skv_core *c, const char *key, struct skv_arena *a, struct skv_doc *out,
-		     struct skv_error *err)
+int skv_cluster_doc_get(struct skv_cluster *c, const char *key, struct skv_arena *a,
+			struct skv_doc *out, struct skv_error *err)
 {
 	(void)c, (void)key, (void)a, (void)out, (void)err;
 	return SKV_E_NOT_FOUND;
 }
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
-		      struct skv_doc **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_doc_list(struct skv_cluster *c, const char *prefix, struct skv_arena *a,
+			 struct skv_doc **out, uint32_t *n, struct skv_error *err)
 {
 	(void)c, (void)prefix, (void)a, (void)err;
 	*out = NULL;
@@ -207,14 +207,14 @@ static struct {
 	uint64_t version;
 } doc[MANAGERS];
 
-static void beat(struct skv_core *c)
+static void beat(struct skv_cluster *c)
 {
 	struct skv_doc docs[MANAGERS];
 	struct skv_partition_view v;
 	uint32_t takes = 0, n = 0;
 
 	for (uint32_t p = 0; p < P; p++) {
-		skv_core_partition_get(c, p, &v);
+		skv_cluster_partition_get(c, p, &v);
 		takes |= (uint32_t)v.takes << p;
 	}
 	name(c, c->life, doc[c->number].name);
@@ -228,19 +228,19 @@ static void beat(struct skv_core *c)
 	c->beat_at = w.now + LEASE_MS / 3;
 }
 
-static void forget(struct skv_core *c)
+static void forget(struct skv_cluster *c)
 {
 	skv_free(c->members.seen);
 	c->members.seen = NULL;
 	c->members.n_seen = 0;
 }
 
-static void go_up(struct skv_core *c)
+static void go_up(struct skv_cluster *c)
 {
 	assert_false(c->runs);
 	forget(c);
 	c->members.lease_ms = LEASE_MS;
-	c->spread = (struct skv_spread){ .core = c, .members = &c->members, .shares = w.shares };
+	c->spread = (struct skv_spread){ .cluster = c, .members = &c->members, .shares = w.shares };
 	c->runs = true;
 	c->draining = false;
 	c->life++;
@@ -249,7 +249,7 @@ static void go_up(struct skv_core *c)
 		c->follows_at[p] = w.now + FOLLOW_MS;
 }
 
-static void go_down(struct skv_core *c, bool orderly)
+static void go_down(struct skv_cluster *c, bool orderly)
 {
 	c->runs = false;
 	for (uint32_t p = 0; p < P; p++)
@@ -262,7 +262,7 @@ static void go_down(struct skv_core *c, bool orderly)
 		*doc[c->number].name = '\0';
 }
 
-static void drain(struct skv_core *c, bool on)
+static void drain(struct skv_cluster *c, bool on)
 {
 	c->draining = on;
 	for (uint32_t p = 0; on && p < P; p++)
@@ -270,7 +270,7 @@ static void drain(struct skv_core *c, bool on)
 			w.owner[p] = NOBODY;
 }
 
-static void acquire(struct skv_core *c)
+static void acquire(struct skv_cluster *c)
 {
 	for (uint32_t p = 0; p < P; p++) {
 		if (!(c->mask >> p & 1) || c->draining || !is_over(p) || is_owner(c, p))
@@ -289,7 +289,7 @@ static void pass(uint32_t ms)
 		const uint32_t first = below(MANAGERS);
 
 		for (uint32_t i = 0; i < MANAGERS; i++) {
-			struct skv_core *c = &w.m[(first + i) % MANAGERS];
+			struct skv_cluster *c = &w.m[(first + i) % MANAGERS];
 
 			if (!c->runs)
 				continue;
@@ -466,7 +466,7 @@ static void they_come_and_go(void **state)
 	(void)state;
 	begin(true, true);
 	for (uint32_t i = 0; i < 150; i++) {
-		struct skv_core *c = &w.m[below(MANAGERS)];
+		struct skv_cluster *c = &w.m[below(MANAGERS)];
 
 		if (!c->runs) {
 			c->remote = below(2);
@@ -494,7 +494,7 @@ static void one_has_all(void **state)
 			teardown(NULL);
 		begin(round, !round);
 		for (uint32_t i = 0; i < 100; i++) {
-			struct skv_core *c = &w.m[below(MANAGERS)];
+			struct skv_cluster *c = &w.m[below(MANAGERS)];
 
 			if (!c->runs)
 				go_up(c);

@@ -120,28 +120,23 @@ static void check_and_delete(struct slabkv *kv, const struct survivor *v, bool e
 
 static void check_leaks(struct slabkv *kv)
 {
-	const struct slabkv_storage_info *st = NULL;
-	const struct slabkv_instance_info *in = NULL;
-	struct slabkv_error err;
+	uint64_t quarantined = 0, used = 0, sessions = 0, blocks = 0;
 	bool ended = false;
 
 	for (int i = 0; i < 1500 && !ended; i++) { /* longest deadline and grace: 8.3 s */
-		slabkv_free(st);
-		slabkv_free(in);
-		MUST(slabkv_storage_get(kv, "default", &st, &err) == SLABKV_OK, "%s", err.message);
-		MUST(slabkv_instance_get(kv, instance, &in, &err) == SLABKV_OK, "%s", err.message);
+		quarantined = manager_number(kv, SLABKV_STORAGE, "default", "quarantined_bytes");
+		used = manager_number(kv, SLABKV_STORAGE, "default", "used_bytes");
+		sessions = manager_number(kv, SLABKV_INSTANCE, instance, "open_sessions");
+		blocks = manager_number(kv, SLABKV_INSTANCE, instance, "blocks");
 		/* Blocks on their way out are used until their removal is on the disk. */
-		ended = st->quarantined_bytes == 0 && in->open_sessions == 0 &&
-			  st->used_bytes == in->blocks * BLOCK;
+		ended = quarantined == 0 && sessions == 0 && used == blocks * BLOCK;
 		if (!ended)
 			poll(NULL, 0, 20);
 	}
 	MUST(ended,
 	     "%llu bytes still quarantined, %llu sessions open, %llu bytes in use by %llu blocks",
-	     (unsigned long long)st->quarantined_bytes, (unsigned long long)in->open_sessions,
-	     (unsigned long long)st->used_bytes, (unsigned long long)in->blocks);
-	slabkv_free(st);
-	slabkv_free(in);
+	     (unsigned long long)quarantined, (unsigned long long)sessions,
+	     (unsigned long long)used, (unsigned long long)blocks);
 }
 
 static void report(const struct load *l, unsigned kills, uint64_t found)

@@ -65,15 +65,8 @@ static uint64_t evicted_blocks(struct slabkv *kv)
 /* Bytes of blocks and sessions, and of those that wait for a lease or grace. */
 static uint64_t taken(struct slabkv *kv, uint64_t *waiting)
 {
-	const struct slabkv_storage_info *st;
-	struct slabkv_error err;
-	uint64_t used;
-
-	MUST(slabkv_storage_get(kv, "default", &st, &err) == SLABKV_OK, "%s", err.message);
-	used = st->used_bytes;
-	*waiting = st->quarantined_bytes;
-	slabkv_free(st);
-	return used + *waiting;
+	*waiting = manager_number(kv, SLABKV_STORAGE, "default", "quarantined_bytes");
+	return manager_number(kv, SLABKV_STORAGE, "default", "used_bytes") + *waiting;
 }
 
 /* Blocks of all instances, their bytes, and how many sessions are open. */
@@ -83,15 +76,11 @@ static uint64_t blocks(struct slabkv *kv, uint64_t *bytes, uint64_t *sessions)
 
 	*bytes = *sessions = 0;
 	for (unsigned i = 0; i < MODELS; i++) {
-		const struct slabkv_instance_info *in;
-		struct slabkv_error err;
+		const uint64_t of = manager_number(kv, SLABKV_INSTANCE, models[i].id, "blocks");
 
-		MUST(slabkv_instance_get(kv, models[i].id, &in, &err) == SLABKV_OK, "%s",
-		     err.message);
-		n += in->blocks;
-		*bytes += in->blocks * models[i].block_bytes;
-		*sessions += in->open_sessions;
-		slabkv_free(in);
+		n += of;
+		*bytes += of * models[i].block_bytes;
+		*sessions += manager_number(kv, SLABKV_INSTANCE, models[i].id, "open_sessions");
 	}
 	return n;
 }

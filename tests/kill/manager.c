@@ -219,3 +219,20 @@ struct slabkv *manager_connect(const struct manager *m)
 	MUST(slabkv_open(&o, &kv, &err) == SLABKV_OK, "%s", err.message);
 	return kv;
 }
+
+uint64_t manager_number(struct slabkv *kv, enum slabkv_object kind, const char *name,
+			const char *field)
+{
+	struct slabkv_error err;
+	const char *json = NULL, *at;
+	char quoted[64];
+	uint64_t n;
+
+	MUST(slabkv_object_get(kv, kind, name, &json, &err) == SLABKV_OK, "%s", err.message);
+	snprintf(quoted, sizeof quoted, "\"%s\":", field);
+	at = strstr(json, quoted);
+	MUST(at, "%s has no field %s", name, field);
+	n = strtoull(at + strlen(quoted), NULL, 10);
+	slabkv_free(json);
+	return n;
+}

@@ -39,5 +39,8 @@ void manager_remove(struct manager *m);
 /* Ends the test as skipped; the reason was printed. */
 void manager_skip(void) __attribute__((noreturn));
 struct slabkv *manager_connect(const struct manager *m);
+/* A number of an object of the manager. */
+uint64_t manager_number(struct slabkv *kv, enum slabkv_object kind, const char *name,
+			const char *field);
 
 #endif

@@ -33,7 +33,7 @@ static int close_env(void **state)
 
 static int add(const char *name, const char *password, int role)
 {
-	return kvcm_account_add(env.core, name, password, role, &env.err);
+	return kvcm_account_add(env.cluster, name, password, role, &env.err);
 }
 
 static void list(struct kvcm_account **v, uint32_t n)
@@ -41,7 +41,7 @@ static void list(struct kvcm_account **v, uint32_t n)
 	uint32_t have = 0;
 
 	skv_arena_reset(&env.arena);
-	assert_int_equal(kvcm_account_list(env.core, &env.arena, v, &have, &env.err), SKV_OK);
+	assert_int_equal(kvcm_account_list(env.cluster, &env.arena, v, &have, &env.err), SKV_OK);
 	assert_int_equal(have, n);
 }
 
@@ -93,9 +93,9 @@ static void they_survive_and_go(void **state)
 	env_crash(&env);
 	env_open(&env);
 	list(&v, 2);
-	assert_int_equal(kvcm_account_delete(env.core, "bob", &env.err), SKV_OK);
-	assert_int_equal(kvcm_account_delete(env.core, "bob", &env.err), SKV_E_NOT_FOUND);
-	assert_int_equal(kvcm_account_delete(env.core, "alice", &env.err), SKV_OK);
+	assert_int_equal(kvcm_account_delete(env.cluster, "bob", &env.err), SKV_OK);
+	assert_int_equal(kvcm_account_delete(env.cluster, "bob", &env.err), SKV_E_NOT_FOUND);
+	assert_int_equal(kvcm_account_delete(env.cluster, "alice", &env.err), SKV_OK);
 	list(&v, 0);
 }
 

@@ -27,7 +27,7 @@ struct box {
 	struct kvcm_model model;
 	struct kvcm_startup s;
 	struct skv_store *store;
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 };
 
 static int setup(void **state)
@@ -50,9 +50,9 @@ static int teardown(void **state)
 	struct box *b = *state;
 	char command[128];
 
-	if (b->core) {
-		skv_core_shutdown(b->core);
-		skv_core_destroy(b->core);
+	if (b->cluster) {
+		skv_cluster_shutdown(b->cluster);
+		skv_cluster_destroy(b->cluster);
 		skv_store_close(b->store);
 	}
 	skv_arena_destroy(&b->a);
@@ -229,14 +229,14 @@ static void test_refused(void **state)
 
 static void open_core(struct box *b)
 {
-	const struct skv_store_options o = { .path = "" };
+	const struct skv_store_options o = { .path = SKV_STORE_IN_MEMORY };
 	struct skv_core_options c;
 
-	assert_int_equal(skv_store_open(&skv_store_memory, &o, &b->store, &b->err), SKV_OK);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &o, &b->store, &b->err), SKV_OK);
 	skv_core_options_init(&c);
 	c.store = b->store;
-	assert_int_equal(skv_core_create(&c, &b->core, &b->err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(b->core, 10000), SKV_OK);
+	assert_int_equal(skv_cluster_create(&c, &b->cluster, &b->err), SKV_OK);
+	assert_int_equal(skv_cluster_wait_ready(b->cluster, 10000), SKV_OK);
 }
 
 static void load_in_dir(struct box *b, const char *capacity)
@@ -259,24 +259,22 @@ static void load_in_dir(struct box *b, const char *capacity)
 static struct skv_storage_spec storage(struct box *b, const char *name)
 {
 	struct skv_storage_view *v;
-	uint32_t n;
 
-	assert_int_equal(skv_core_storages(b->core, name, &b->a, &v, &n, &b->err), SKV_OK);
+	assert_int_equal(skv_cluster_storage(b->cluster, name, &b->a, &v, &b->err), SKV_OK);
 	return v[0].spec;
 }
 
 static struct skv_group_spec group(struct box *b)
 {
 	struct skv_group_view *v;
-	uint32_t n;
 
-	assert_int_equal(skv_core_groups(b->core, "g", &b->a, &v, &n, &b->err), SKV_OK);
+	assert_int_equal(skv_cluster_group(b->cluster, "g", &b->a, &v, &b->err), SKV_OK);
 	return v[0].spec;
 }
 
 static void make(struct box *b)
 {
-	if (kvcm_startup_make(&b->s, &b->model, b->core, &b->err) != SKV_OK)
+	if (kvcm_startup_make(&b->s, &b->model, b->cluster, &b->err) != SKV_OK)
 		fail_msg("%s", b->err.message);
 }
 
@@ -318,15 +316,12 @@ static void test_storage_grows_and_groups_notice(void **state)
 		 b->dir);
 	assert_int_equal(load(b, json), SKV_OK);
 	later = (KvcmAdmin__StorageConfig *)b->s.storages[0].config;
-	assert_int_equal(kvcm_storage_create(b->core, later, &b->model, &b->err), SKV_OK);
+	assert_int_equal(kvcm_storage_create(b->cluster, later, &b->model, &b->err), SKV_OK);
 	assert_string_equal(group(b).storages[0], "later"); /* CPS_PREFER_3FS */
 	assert_string_equal(group(b).storages[1], "one");
 	b->model.storage_capacity = 3 << 20;
 	b->model.storage_unit = 64 << 20; /* fixed when it was made */
-	assert_int_equal(kvcm_storage_change(b->core, later, &b->model, &b->err), SKV_OK);
-	assert_int_equal(storage(b, "later").capacity, 2 << 20);
-	b->model.storage_unit = 1 << 20;
-	assert_int_equal(kvcm_storage_change(b->core, later, &b->model, &b->err), SKV_OK);
+	assert_int_equal(kvcm_storage_change(b->cluster, later, &b->model, &b->err), SKV_OK);
 	assert_int_equal(storage(b, "later").capacity, 3 << 20);
 }
 

@@ -42,7 +42,7 @@ static int open_all(void **state)
 	o.apis = apis;
 	o.n_apis = 1;
 	assert_int_equal(skv_service_create(&o, &service, &env.err), SKV_OK);
-	service->core = env.core;
+	service->cluster = env.cluster;
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static void run(enum metric_wire wire, const char *name, const void *body, size_
 	call.dispatched = true;
 	rc = call.route->run(&call); /* here, whatever the flags */
 	while (rc == SKV_PENDING && completed == 1)
-		skv_core_tick(env.core);
+		skv_cluster_tick(env.cluster);
 	call.status = rc == SKV_PENDING ? completed : rc;
 	skv_request_finish(&call, cause);
 	skv_put_u8(&call.out, 0);
@@ -341,7 +341,7 @@ static void test_failures(void **state)
 	       "\"code\":\"UNSUPPORTED\"");
 	expect("ReportEvent", INSTANCE "\"events\":[]}",
 	       "\"item_results\":[],\"committed_snapshot_version\":\"\"");
-	skv_core_shutdown(env.core);
+	skv_cluster_shutdown(env.cluster);
 	expect("GetCacheLocation", "{\"instance_id\":\"gone\"}",
 	       "\"code\":\"SERVER_NOT_LEADER\",\"message\":\"Server is not leader\"");
 	assert_true(call.failed);

@@ -17,6 +17,7 @@ import textwrap
 import threading
 import time
 import unittest
+from unittest import mock
 
 import slabkv
 from daemon import Daemon, wait_for
@@ -149,7 +150,20 @@ class Blocks(WithInstance):
 
     def test_the_manager_tells(self):
         self.assertIn("blocks", self.kv.stats())
-        self.assertIn(self.name, [i["id"] for i in self.kv.call("GET", "/v1/instances")["instances"]])
+        self.assertIn(self.name, [i["id"] for i in self.kv.objects("instances")])
+
+    def test_lists_in_pages(self):
+        for i in range(5):
+            self.kv.put_instance(f"{self.name}-{i}", SIZE)
+        everything = [i["id"] for i in self.kv.objects("instances")]
+        self.assertEqual(everything, sorted(set(everything)))
+        first = everything.index(f"{self.name}-0")
+        self.assertEqual([i["id"] for i in self.kv.objects("instances", after=everything[first], limit=3)],
+                         [f"{self.name}-{i}" for i in range(1, 4)])
+        self.assertEqual(list(self.kv.objects("instances", limit=0)), [])
+        with mock.patch("slabkv.client.PAGE", 2):
+            self.assertEqual([i["id"] for i in self.kv.objects("instances")], everything)
+            self.assertEqual([i["id"] for i in self.kv.objects("instances", limit=3)], everything[:3])
 
     def test_each_block_that_failed_says_why(self):
         """A host that finds the storage in none of its directories; the library tells the log, but not for each call."""

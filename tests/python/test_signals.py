@@ -299,7 +299,7 @@ class Waits(WithInstance):
             calls = dict(get=lambda: kv.get("j", [1], [room]), put=lambda: kv.put("j", [1], [room]), delete=lambda: kv.delete("j", [1]),
                          purge=lambda: kv.purge(["j"]), pin=lambda: kv.pin("j", [1], 5.0), unpin=lambda: kv.unpin("j"), ready=kv.ready,
                          call=lambda: kv.call("GET", "/v1/groups"), put_instance=lambda: kv.put_instance("k", 8),
-                         delete_instance=lambda: kv.delete_instance("k"), **tried)
+                         delete_instance=lambda: kv.delete_instance("k"), objects=lambda: [*kv.objects("groups")], **tried)
             every = {n for n, f in inspect.getmembers(slabkv.Client, inspect.isfunction) if n[0] != "_"}
             assert every - {"queue", "register", "unregister"} == {*calls, "close"}, every  # these ask no manager
             calls = [*((0.2, c) for c in calls.values()), (0.2, queue.close), (0.2, kv.close)]

@@ -5,7 +5,8 @@ circle. What points up does so by a pointer: a field of a struct that a lower co
 puts a function (tables of operations, callbacks). These edges are found in the sources, checked against the symbols of
 the file's object, and reported: they are how the lower one is meant to reach the higher one.
 
-No object keeps a variable, and what a partition uses of the core around it is listed here: so there may be several.
+No object keeps a variable, and what a partition uses of the core around it is listed here: so there may be several. Only the
+highest component knows that there are: no other names the cluster, their handle.
 """
 
 import os
@@ -20,9 +21,10 @@ LAYERS = ("lock", "model", "journal", "storage", "evict", "ops", "recovery", "ad
 MAX_CIRCLE = 5  # .c files of one component that need each other
 
 FIELD = re.compile(r"\(\*(\w+)\)\s*\(")  # a pointer to a function, as a header declares it
-# What a partition uses of its core: the clock, the store, the options, the boot, how records come back, what tenants may have, the journal that
+# What a partition uses of its core: its number, the clock, the store, the options, the boot, how records come back, what tenants may have, the journal that
 # it queues for, whether all of it shuts down, the counters; and for its asserts who holds the lock, and whether it is told.
-LENT = {"clock", "store", "o", "boot_id", "records", "commit", "closing", "count", "lock", "part", "regions", "rules"}
+LENT = {"number", "clock", "store", "o", "boot_id", "records", "commit", "closing", "count", "lock", "part", "regions", "rules"}
+CLUSTER = re.compile(r"\bskv_cluster\w*")  # the handle of all partitions, and its functions
 USES = re.compile(r"\b(?:p|part|\(p\))->core->(\w+)")
 WRITABLE = re.compile(r"\.(data(?!\.rel\.ro)|bss|tdata|tbss)")  # sections
 GIVEN = re.compile(r"(?:\.|->)(\w+) = (\w+)\b")
@@ -90,6 +92,9 @@ def rule_core(args):
         if component(path):
             others = set(USES.findall(tree.code(tree.text(args.source, path)))) - LENT
             breaches += [f"{path}:0: a partition uses core->{name}, which is not lent to it" for name in sorted(others)]
+            found = CLUSTER.search(tree.code(tree.text(args.source, path)))
+            if found and component(path) in LAYERS[:-1]:
+                breaches.append(f"{path}:0: {component(path)} names {found.group()}, which only {LAYERS[-1]} knows")
     needs = measure.needs(objs)
     edges = {}
     for path, wanted in sorted(needs.items()):

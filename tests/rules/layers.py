@@ -25,7 +25,7 @@ V1 = r"skv_(v1|pb|jin|jat)_\w+|slabkv__v1__\w+"
 POOL = r"skv_pool_\w+"
 STORE = r"skv_(fault_|memory_)?store_\w+"
 STORAGE = r"skv_storage_\w+"
-CORE = r"skv_core_\w+"
+CORE = r"skv_(core|cluster)_\w+"
 FRONT = r"skv_(httpd|grpc)_\w+"
 API = r"skv_v1_(api|input|message|protoset|request)\w*|skv_op_\w+|kvcm_\w+|skv_kvcm_\w+|skv_hf3fs_api_\w+"
 H2 = r"nghttp2_\w+"
@@ -93,6 +93,9 @@ LAYERS = {
     "client": ([POOL, STORE, STORAGE, CORE, FRONT, SQL, WEB, NET, PB],
                ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/httpd.h", "sqlite3.h",
                 "microhttpd.h", "curl/"]),
+    # `slabkv plan` counts slots with the allocator, which is pure.
+    "client/cli": ([STORE, STORAGE, CORE, FRONT, SQL, WEB, NET, PB],
+                   ["skv/store.h", "skv/storage.h", "skv/core.h", "skv/httpd.h", "sqlite3.h", "microhttpd.h", "curl/"]),
 }
 
 # The core's own components, whose order core.py has: none includes the headers of one above it.
@@ -138,7 +141,7 @@ def objects(source, build):
         relative = os.path.relpath(folder, build)
         for name in names:
             path = os.path.join(relative, name)
-            layer = layer_of(path) if name.endswith(".o") else None
+            layer = layer_of(re.sub(r"/CMakeFiles/[^/]+\.dir", "", path)) if name.endswith(".o") else None
             if layer is not None and not is_left_over(source, build, path):
                 found.setdefault(layer, []).append(os.path.join(folder, name))
     return found

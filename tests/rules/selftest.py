@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 import rules
+import state
 import tree
 
 CLEAN = {
@@ -166,6 +167,15 @@ class Rules(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("server/core/lock/a.c:0: a partition uses core->secret, which is not lent to it", said)
 
+    def test_core_does_not_know_the_cluster(self):
+        body = "struct skv_cluster;\nint %s(struct skv_cluster *c);\nint %s(struct skv_cluster *c)\n{\n\treturn !c;\n}"
+        self.compile_core(route_a=body % ("a", "a"))
+        self.clean("core")
+        self.compile_core(lock_b=body % ("b", "b"))
+        code, said = self.run_rule("core")
+        self.assertEqual(code, 1)
+        self.assertIn("server/core/lock/b.c:0: lock names skv_cluster, which only route knows", said)
+
     def test_core_file_that_is_not_built(self):
         self.write("server/core/lock/a.c", "/* a.c - x. */\n")
         code, said = self.run_rule("core")
@@ -257,6 +267,18 @@ class Rules(unittest.TestCase):
         self.breaks("logs", "server/core/lock/t.c", body % "", "the thread work does not begin with core_log")
         self.write("server/core/lock/t.c", body % "\tcore_log(arg);\n")
         self.clean("logs")
+
+    def test_state_of_two_components(self):
+        self.write(state.HEADER, "/* p. */\nstruct partition {\n\tuint32_t *a, b;\n\tstruct { int c; } d;\n};\n")
+        body = "/* x. */\nvoid f(struct partition *p)\n{\n\t%s;\n}\n"
+        self.write("server/core/model/x.c", body % "p->b = 1")
+        for write in ("p->b++", "--r->p->b", "p->b |= 1", "grow(&p->b)", "p->d.c = 2", "p->a = NULL"):
+            self.write("server/core/model/x.c", body % write)
+            self.write("server/core/ops/x.c", body % "x = p->b")
+            self.breaks("state", "server/core/ops/x.c", body % write, "is written by model, ops")
+        for read in ("x = p->b", "p->b == 1", "p->a[1] = 2", "atomic_load(&p->b)", "x && p->b", "const int *x = &p->b", "x == &p->b"):
+            self.write("server/core/ops/x.c", body % read)
+            self.clean("state")
 
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')

@@ -118,19 +118,19 @@ static void a_mount_that_changes_is_noticed(void **state)
 	assert_int_equal(skv_storage_create_file(s, 0, SIZE, &b->err), SKV_OK);
 	fake.mount.is_3fs = false;
 	snprintf(fake.mount.type, sizeof fake.mount.type, "tmpfs");
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "tmpfs");
 	assert_int_equal(skv_storage_check_file(s, 0, SIZE, &b->err), SKV_E_UNAVAILABLE);
 	fake.mount.is_3fs = true;
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	fake.error = ENOTCONN;
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(
 		b,
 		"is stale, its daemon or server is gone: unmount it (umount -l) and "
 		"mount it again");
 	fake.error = ESTALE;
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "stale");
 	fake.error = 0;
 	assert_int_equal(skv_storage_check_file(s, 0, SIZE, &b->err), SKV_OK);
@@ -145,7 +145,7 @@ static void another_chunk_size_is_refused(void **state)
 
 	assert_int_equal(skv_storage_create_file(s, 0, SIZE, &b->err), SKV_OK);
 	fake.mount.chunk = 2 * CHUNK;
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_CONFLICT);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_CONFLICT);
 	bench_says(b, "has chunks of 524288 bytes, not of 262144");
 	skv_storage_close(s);
 	b->config.may_create = false;

@@ -35,7 +35,7 @@ static int scenario(struct bench *b)
 	if (rc == SKV_OK)
 		rc = skv_storage_remove_file(s, 1, &b->err);
 	if (rc == SKV_OK)
-		rc = skv_storage_probe(s, &h, &b->err);
+		rc = skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err);
 	skv_storage_close(s);
 	return rc;
 }
@@ -272,11 +272,11 @@ static void over_quota_means_full(void **state)
 	unsigned n;
 
 	steps_fail_at(0, 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_true(h.free_bytes > 0);
 	n = (unsigned)(strchr(steps_trace(), 'w') - steps_trace()) + 1;
 	steps_fail_at(n, EDQUOT);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_int_equal(h.free_bytes, 0);
 	assert_int_equal(b->err.status, SKV_OK);
 	(void)steps_stop();

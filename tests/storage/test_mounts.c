@@ -70,10 +70,10 @@ static void no_space_leaves_nothing_behind(void **state)
 	mount_or_skip(b, "tmpfs", "size=4m");
 	s = bench_open(b);
 	assert_int_equal(skv_storage_create_file(s, 0, 2 * MIB, &b->err), SKV_OK);
-	assert_int_equal(skv_storage_probe(s, &before, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &before, &b->err), SKV_OK);
 	assert_int_equal(skv_storage_create_file(s, 1, 3 * MIB, &b->err), SKV_E_NO_SPACE);
 	bench_says(b, "no room for a slab file of 3145728 bytes");
-	assert_int_equal(skv_storage_probe(s, &after, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &after, &b->err), SKV_OK);
 	assert_int_equal(before.free_bytes, after.free_bytes);
 	assert_int_equal(bench_entries(b), 3);
 	assert_int_equal(skv_storage_check_file(s, 0, 2 * MIB, &b->err), SKV_OK);
@@ -92,7 +92,7 @@ static void a_full_file_system_is_full_not_broken(void **state)
 	s = bench_open(b);
 	assert_int_equal(skv_storage_create_file(s, 0, MIB, &b->err), SKV_OK);
 	fill_up(b, "filler");
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_int_equal(h.free_bytes, 0);
 	assert_int_equal(h.total_bytes, 2 * MIB);
 	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
@@ -106,7 +106,7 @@ static void a_full_file_system_is_full_not_broken(void **state)
 	s = bench_open(b);
 	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
 	assert_int_equal(unlink(bench_path(b, "filler")), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_true(h.free_bytes > 0);
 	skv_storage_close(s);
 }
@@ -133,20 +133,20 @@ static void slack_is_left_free(void **state)
 
 	mount_or_skip(b, "tmpfs", "size=16m");
 	s = bench_open(b);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_int_equal(h.total_bytes, 16 * MIB);
 	/* Tiny: a sixteenth. The marker and the probe file take a page each. */
 	assert_true(h.free_bytes <= 15 * MIB && h.free_bytes >= 15 * MIB - 16 * 4096);
 	skv_storage_close(s);
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, "size=4g"), 0);
 	s = bench_open(b);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	/* 64 MiB, for 1 % of 4 GiB is less. */
 	assert_true(h.free_bytes <= 4096 * MIB - 64 * MIB && h.free_bytes > 4096 * MIB - 65 * MIB);
 	skv_storage_close(s);
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, "size=100g"), 0);
 	s = bench_open(b);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	/* 1 % */
 	assert_true(h.free_bytes <= 99 * 1024 * MIB && h.free_bytes > 99 * 1024 * MIB - MIB);
 	skv_storage_close(s);
@@ -162,7 +162,7 @@ static void read_only_is_refused_and_noticed(void **state)
 	s = bench_open(b);
 	assert_int_equal(skv_storage_create_file(s, 0, MIB, &b->err), SKV_OK);
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "is mounted read-only: mount it writable");
 	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
 	assert_int_equal(skv_storage_create_file(s, 1, MIB, &b->err), SKV_E_UNAVAILABLE);
@@ -170,7 +170,7 @@ static void read_only_is_refused_and_noticed(void **state)
 	assert_int_equal(skv_storage_remove_file(s, 0, &b->err), SKV_E_UNAVAILABLE);
 	bench_refused(b, SKV_E_UNAVAILABLE, "mounted read-only");
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, NULL), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	skv_storage_close(s);
 }
 
@@ -200,7 +200,7 @@ static void no_fallocate_means_zeros(void **state)
 	assert_int_equal(skv_storage_check_file(s, 0, 2 * MIB + 4096, &b->err), SKV_OK);
 	assert_int_equal(stat(bench_path(b, "slab-00000000.kvs"), &st), 0);
 	assert_int_equal(st.st_size, 2 * MIB + 4096);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	/* ramfs has no bound */
 	assert_true(h.free_bytes == UINT64_MAX && h.total_bytes == UINT64_MAX);
 	skv_storage_close(s);
@@ -220,7 +220,7 @@ static void unmounting_is_noticed_and_not_hindered(void **state)
 	assert_int_equal(mkdir(other, 0700), 0);
 	assert_int_equal(mount(b->root, other, NULL, MS_BIND, NULL), 0);
 	assert_int_equal(umount(b->root), 0); /* we hold nothing open */
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "lost its marker");
 	bench_says(b, "is the file system mounted?");
 	assert_int_equal(skv_storage_create_file(s, 1, MIB, &b->err), SKV_E_UNAVAILABLE);
@@ -228,12 +228,12 @@ static void unmounting_is_noticed_and_not_hindered(void **state)
 
 	/* The mount comes back: used again without a word from anybody. */
 	assert_int_equal(mount(other, b->root, NULL, MS_BIND, NULL), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_int_equal(skv_storage_check_file(s, 0, MIB, &b->err), SKV_OK);
 
 	/* Something else is mounted over it. */
 	assert_int_equal(mount("none", b->root, "tmpfs", 0, "size=1m"), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	assert_int_equal(bench_entries(b), 0);
 	skv_storage_close(s);
 	assert_int_equal(umount2(b->root, MNT_DETACH), 0);

@@ -183,7 +183,7 @@ static void repair(struct bench *b, enum damage how)
 	FILE *f;
 
 	damage_marker(b, how);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	skv_storage_close(s);
 	for (int may = 0; may <= 1; may++) {
 		damage_marker(b, how);
@@ -329,7 +329,7 @@ static void leaves_a_directory_that_holds_nothing_else(void **state)
 	struct skv_storage_health h;
 	struct skv_storage *s = bench_open(b);
 
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_int_equal(skv_storage_create_file(s, 3, LENGTH, &b->err), SKV_OK);
 	assert_int_equal(skv_storage_claim(s, &o, &b->err), SKV_OK);
 	for (int n = 3; n > 0; n--) { /* a slab file, an owner, somebody's */
@@ -457,13 +457,13 @@ static void makes_the_link_to_itself(void **state)
 		return;
 	}
 	assert_int_equal(unlink(bench_path(b, SKV_STORAGE_LINK)), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_int_equal(stat(b->root, &root), 0);
 	assert_int_equal(stat(bench_path(b, SKV_STORAGE_LINK), &through), 0);
 	assert_int_equal(root.st_ino, through.st_ino);
 	assert_int_equal(unlink(bench_path(b, SKV_STORAGE_LINK)), 0);
 	assert_int_equal(symlink("/", bench_path(b, SKV_STORAGE_LINK)), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_FOREIGN);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_FOREIGN);
 	bench_says(b, "must be a symbolic link to '.'");
 	assert_int_equal(unlink(bench_path(b, SKV_STORAGE_LINK)), 0);
 	assert_int_equal(mkdir(bench_path(b, SKV_STORAGE_LINK), 0700), 0);
@@ -567,13 +567,13 @@ static void probe_notices_a_root_that_goes_and_comes(void **state)
 	char aside[128];
 
 	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_true(h.total_bytes > h.free_bytes);
 	snprintf(aside, sizeof aside, "%s/aside", b->top);
 	assert_int_equal(rename(b->root, aside), 0);
 
 	h = (struct skv_storage_health){ .free_bytes = 7, .total_bytes = 7 };
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "is the file system mounted?");
 	assert_int_equal(h.free_bytes, 7); /* outputs are set on success only */
 	assert_int_equal(skv_storage_check_file(s, 0, LENGTH, &b->err), SKV_E_UNAVAILABLE);
@@ -582,13 +582,13 @@ static void probe_notices_a_root_that_goes_and_comes(void **state)
 
 	/* The empty mount point below an unmounted file system. */
 	assert_int_equal(mkdir(b->root, 0700), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	assert_int_equal(skv_storage_create_file(s, 1, LENGTH, &b->err), SKV_E_UNAVAILABLE);
 	assert_int_equal(bench_entries(b), 0);
 
 	assert_int_equal(rmdir(b->root), 0);
 	assert_int_equal(rename(aside, b->root), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	assert_int_equal(skv_storage_check_file(s, 0, LENGTH, &b->err), SKV_OK);
 	skv_storage_close(s);
 }
@@ -604,7 +604,7 @@ static void probe_notices_another_storage_in_its_place(void **state)
 	assert_int_equal(rename(b->root, aside), 0);
 	b->config.uuid[0] = 9;
 	skv_storage_close(bench_open(b));
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_FOREIGN);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_FOREIGN);
 	bench_says(b, "wrong mount");
 	skv_storage_close(s);
 }

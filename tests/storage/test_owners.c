@@ -23,7 +23,7 @@ static uint32_t owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STO
 {
 	uint32_t n = 0;
 
-	assert_int_equal(skv_storage_owners(s, v, &n, NULL), SKV_OK);
+	assert_int_equal(skv_storage_owners(s, NULL, v, &n, NULL), SKV_OK);
 	return n;
 }
 
@@ -130,7 +130,7 @@ static void too_many_are_an_error(void **state)
 	assert_int_equal(owners(s, v), SKV_STORAGE_OWNERS);
 	o = owner(SKV_STORAGE_OWNERS + 1, 1);
 	assert_int_equal(skv_storage_claim(s, &o, &b->err), SKV_OK);
-	assert_int_equal(skv_storage_owners(s, v, &n, &b->err), SKV_E_TOO_MANY);
+	assert_int_equal(skv_storage_owners(s, NULL, v, &n, &b->err), SKV_E_TOO_MANY);
 	skv_storage_close(s);
 }
 
@@ -237,7 +237,7 @@ static void a_hard_linked_probe_file_is_not_written_through(void **state)
 	fclose(f);
 	assert_int_equal(unlink(bench_path(b, ".slabkv-probe")), 0);
 	assert_int_equal(link(precious, bench_path(b, ".slabkv-probe")), 0);
-	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_OK);
 	f = fopen(precious, "r");
 	assert_non_null(f);
 	assert_int_equal(fread(text, 1, sizeof text, f), 12);

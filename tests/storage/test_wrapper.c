@@ -38,7 +38,7 @@ static void null_has_everything_and_nothing(void **state)
 	assert_int_equal(skv_storage_create_file(s, 5, LENGTH, &err), SKV_OK);
 	assert_int_equal(skv_storage_check_file(s, 6, LENGTH, NULL), SKV_OK);
 	assert_int_equal(skv_storage_remove_file(s, 5, &err), SKV_OK);
-	assert_int_equal(skv_storage_probe(s, &h, &err), SKV_OK);
+	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &err), SKV_OK);
 	assert_true(h.free_bytes == UINT64_MAX);
 	skv_storage_close(s);
 	/* The same requests get the same offsets on both. */
@@ -95,8 +95,10 @@ static int odd_remove(void *self, uint32_t file, struct skv_error *err)
 	return odd_file(self, file, 0, err);
 }
 
-static int odd_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
+static int odd_probe(void *self, enum skv_probe what, struct skv_storage_health *out,
+		     struct skv_error *err)
 {
+	(void)what;
 	(void)out;
 	return odd_file(self, 0, 0, err);
 }
@@ -125,7 +127,7 @@ static void every_failure_has_a_sentence(void **state)
 	assert_int_equal(strncmp(err.message, "create_file: ", 13), 0);
 	assert_int_equal(skv_storage_check_file(s, 0, LENGTH, NULL), SKV_E_CORRUPT);
 	for (answer = 1; answer != 0; answer = answer == 1 ? -5000 : 0) { /* not in our list */
-		assert_int_equal(skv_storage_probe(s, &h, &err), SKV_E_INTERNAL);
+		assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &err), SKV_E_INTERNAL);
 		assert_int_equal(skv_storage_remove_file(s, 0, &err), SKV_E_INTERNAL);
 		assert_non_null(strstr(err.message, "the backend answered"));
 	}

@@ -11,15 +11,28 @@
 
 #include <skv/mem.h>
 
-const struct bench_kind bench_kinds[4] = {
-	{ "memory", &skv_store_memory, SKV_DURABILITY_FULL, false },
-	{ "sqlite full", &skv_store_sqlite, SKV_DURABILITY_FULL, false },
-	{ "sqlite normal", &skv_store_sqlite, SKV_DURABILITY_NORMAL, false },
-	{ "fault over sqlite", &skv_store_sqlite, SKV_DURABILITY_FULL, true },
+const struct bench_kind bench_kinds[5] = {
+	{ "memory", &skv_store_memory, SKV_DURABILITY_FULL, false, NULL },
+	{ "sqlite full", &skv_store_sqlite, SKV_DURABILITY_FULL, false, NULL },
+	{ "sqlite normal", &skv_store_sqlite, SKV_DURABILITY_NORMAL, false, NULL },
+	{ "fault over sqlite", &skv_store_sqlite, SKV_DURABILITY_FULL, true, NULL },
+	{ "sqlite in memory", &skv_store_sqlite, SKV_DURABILITY_NORMAL, false,
+	  SKV_STORE_MEMORY_VFS },
 };
 const struct bench_kind *bench_kind = &bench_kinds[1];
 void (*bench_url)(char *out, size_t size);
 const char *bench_base = "/tmp";
+
+/* A store in memory goes with its last connection: the bench has one of its own. */
+static void keep_in_memory(struct bench *b)
+{
+	static const char *const tails[2] = { "", "-checkpoint" };
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(sqlite3_open_v2(bench_file(b, tails[i]), &b->kept[i],
+						 SQLITE_OPEN_READWRITE, bench_kind->vfs),
+				 SQLITE_OK);
+}
 
 int bench_setup(void **state)
 {
@@ -36,8 +49,11 @@ int bench_setup(void **state)
 	b->options = (struct skv_store_options){
 		.path = b->path,
 		.durability = bench_kind->durability,
+		.vfs = bench_kind->vfs,
 		.clock = &b->clock.clock,
 	};
+	if (bench_kind->vfs)
+		keep_in_memory(b);
 	*state = b;
 	return 0;
 }
@@ -64,6 +80,8 @@ int bench_teardown(void **state)
 
 	skv_mem_fail_at(0);
 	skv_memory_store_forget(b->path);
+	sqlite3_close(b->kept[0]);
+	sqlite3_close(b->kept[1]);
 	remove_dir(b->dir);
 	free(b);
 	return 0;

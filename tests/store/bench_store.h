@@ -15,15 +15,19 @@
 
 #include <skv/store.h>
 
+#include "fault_store.h"
+#include "memory_store.h"
+
 /* One way to open a store. */
 struct bench_kind {
 	const char *name;
 	const struct skv_store_ops *ops;
 	enum skv_durability durability;
 	bool under_fault; /* stack a fault store without a rule on it */
+	const char *vfs;  /* NULL: files */
 };
 
-extern const struct bench_kind bench_kinds[4];
+extern const struct bench_kind bench_kinds[5];
 /* The kind that bench_open opens; set by the test program before it runs a group. */
 extern const struct bench_kind *bench_kind;
 /* NULL, or what names the store in place of a file in the bench's directory; set by the test
@@ -37,6 +41,7 @@ struct bench {
 	char path[320]; /* of the database in it; the name of a memory store, or a URL */
 	struct skv_error err;
 	struct skv_fake_clock clock;
+	struct sqlite3 *kept[2];
 	struct skv_store_options options; /* what bench_open uses; a test may change it */
 };
 

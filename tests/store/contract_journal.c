@@ -136,8 +136,9 @@ static int end_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	(void)seq;
 	(void)bytes;
 	(void)n;
-	/* The store may be used meanwhile. */
-	contract_put(e->b, e->store, "k", "v");
+	/* The store may be used meanwhile; one in memory may be read. */
+	if (!bench_kind->vfs)
+		contract_put(e->b, e->store, "k", "v");
 	return ++e->records == e->end_record ? SKV_E_CORRUPT : SKV_OK;
 }
 

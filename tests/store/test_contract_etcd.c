@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest cases[] = { CONTRACT_CASES(CASE) };
 #undef CASE
 	static const struct bench_kind kind = { "etcd", &skv_store_etcd, SKV_DURABILITY_FULL,
-						false };
+						false, NULL };
 	int failed;
 
 	if (!etcd_is_here())

@@ -51,9 +51,8 @@ static void ok(int rc)
 static int try_open(const char *url, struct skv_store **out)
 {
 	const struct skv_store_options o = { .path = url, .clock = &fake.clock };
-	const char *path;
 
-	assert_ptr_equal(skv_store_backend(url, &path), &skv_store_etcd);
+	assert_ptr_equal(skv_store_backend(url), &skv_store_etcd);
 	return skv_store_open(&skv_store_etcd, &o, out, &err);
 }
 
@@ -636,10 +635,12 @@ static void changes_are_no_lists(void **state)
 
 	quick = c; /* of the same handle */
 	memset(large, 'x', SKV_STORE_VALUE_MAX - 1);
-	for (uint64_t i = 0; i < 4; i++)
+	for (uint64_t i = 0; i < 4; i++) {
 		write_document(s, "group/b", 1 + i, large);
+		expect_changes(&quick, "group/b=x,", 0);
+	}
 	write_document(s, "group/a", 2, "3");
-	expect_changes(&quick, "group/b=x,group/b=x,group/b=x,group/b=x,group/a=3,", 0);
+	expect_changes(&quick, "group/a=3,", 0);
 	expect_changes(&c, "storage/a=3,group/a=3,group/b=x,", 1);
 	free(large);
 	skv_store_close(c.s);
@@ -796,7 +797,7 @@ static void a_damaged_file_is_loud(void **state)
 	assert_true(in_folder("rm %s/files-00000-*", 0));
 	expect_corrupt(s, "/files-00000-");
 	assert_true(in_folder("rmdir %s", 0));
-	expect_corrupt(s, "is missing");
+	expect(load(s, 0, &records), SKV_E_IO, "cannot be used");
 	assert_int_equal(test_shell("rm /tmp/skv-etcd-older.$PPID /tmp/skv-etcd-newer.$PPID"), 0);
 	skv_store_close(without);
 	skv_store_close(s);
@@ -1019,7 +1020,6 @@ static void urls_are_checked(void **state)
 		expect(try_open(bad[i].url, &s), SKV_E_INVALID, bad[i].says);
 		assert_null(strstr(err.message, "secret"));
 	}
-	expect(try_open("etcd://h:1/p?checkpoints=/nowhere", &s), SKV_E_IO, "/nowhere");
 	skv_store_shown("etcd://u:secret@h:1,i:2/p?tls=on", shown);
 	assert_string_equal(shown, "etcd://h:1,i:2/p?tls=on");
 	set("taken/format", "another program", 15);

@@ -472,13 +472,14 @@ static void urls_of_unknown_schemes_are_refused(void **state)
 {
 	struct bench *b = *state;
 	char shown[SKV_STORE_SHOWN_MAX];
-	const char *path;
 	struct skv_store *s;
 
-	assert_null(skv_store_backend("redis://u:secret@h:6379/slabkv", &path));
-	assert_null(skv_store_backend("postgres://h/db", &path));
-	assert_ptr_equal(skv_store_backend("a/b.db", &path), &skv_store_sqlite);
-	assert_ptr_equal(skv_store_backend(":memory:", &path), &skv_store_memory);
+	assert_null(skv_store_backend("redis://u:secret@h:6379/slabkv"));
+	assert_null(skv_store_backend("postgres://h/db"));
+	assert_ptr_equal(skv_store_backend("a/b.db"), &skv_store_sqlite);
+	assert_true(skv_store_is_file("a/b.db"));
+	assert_false(skv_store_is_file(SKV_STORE_IN_MEMORY));
+	assert_false(skv_store_is_file("etcd://h"));
 	skv_store_shown("redis://u:secret@h:6379/slabkv", shown);
 	assert_string_equal(shown, "redis://h:6379/slabkv");
 	assert_int_equal(skv_store_open(NULL, &(struct skv_store_options){ .path = "redis://h" },

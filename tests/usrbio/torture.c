@@ -339,27 +339,19 @@ static void kill_clients(struct world *w, int n)
 
 static void make_objects(struct world *w)
 {
-	static const char *const names[] = { "slabs" };
-	const struct slabkv_group g = {
-		.size = sizeof(struct slabkv_group), .name = "g", .storages = names, .n_storages = 1
-	};
-	struct slabkv_storage s = { .size = sizeof(struct slabkv_storage),
-				    .name = "slabs",
-				    .type = "hf3fs",
-				    .capacity = 16ull << 30,
-				    .unit = 16 << 20,
-				    .file_size = 512 << 20,
-				    .enabled = true,
-				    .chunk_size = 1 << 20,
-				    .any_mount = true };
 	struct slabkv *kv = manager_connect(&w->m);
 	struct slabkv_error err;
-	char root[160];
+	char storage[320];
 
-	snprintf(root, sizeof root, "%s/slabs", w->mount);
-	s.root = root;
-	MUST(slabkv_storage_put(kv, &s, &err) == SLABKV_OK, "%s: %s", err.field, err.message);
-	MUST(slabkv_group_put(kv, &g, &err) == SLABKV_OK, "%s", err.message);
+	snprintf(storage, sizeof storage,
+		 "{\"type\":\"hf3fs\",\"root\":\"%s/slabs\",\"capacity\":\"16G\",\"unit\":\"16M\","
+		 "\"file_size\":\"512M\",\"chunk_size\":\"1M\",\"any_mount\":true}",
+		 w->mount);
+	MUST(slabkv_object_set(kv, SLABKV_STORAGE, "slabs", storage, NULL, &err) == SLABKV_OK,
+	     "%s: %s", err.field, err.message);
+	MUST(slabkv_object_set(kv, SLABKV_GROUP, "g", "{\"storages\":[\"slabs\"]}", NULL, &err) ==
+		     SLABKV_OK,
+	     "%s", err.message);
 	for (int i = 0; i < N_MODELS; i++) {
 		struct slabkv_spec spec = { "kv", model_bytes[i] };
 		const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),

@@ -335,7 +335,8 @@ uint64_t load_prefix(struct load *l, const char *mount, const char *instance, ui
 	ios = standin_count(mount, COUNT_read_ios) - before;
 	for (uint32_t i = 0; i < n; i++)
 		check(bufs[i].data, bytes, instance, i);
-	MUST(slabkv_instance_delete(l->kv, instance, &err) == SLABKV_OK, "%s", err.message);
+	MUST(slabkv_object_delete(l->kv, SLABKV_INSTANCE, instance, &err) == SLABKV_OK, "%s",
+	     err.message);
 	free(ids);
 	free(bufs);
 	free(blocks);

@@ -138,8 +138,10 @@ static int64_t read_chunk(struct inode *i, uint64_t c, uint64_t at, uint64_t n, 
 int64_t chunk_read(struct inode *i, uint64_t off, uint64_t len, char *to, bool forbid_holes)
 {
 	uint64_t got = 0, at = off, end = off + len;
-	int error = enter(i, 0);
+	int error;
 
+	fault_of_chain(i->number, off / i->chunk, (end + i->chunk - 1) / i->chunk, true);
+	error = enter(i, 0);
 	if (error != 0)
 		return -error;
 	while (at < end) {
@@ -207,6 +209,7 @@ int64_t chunk_write(struct inode *i, uint64_t off, uint64_t len, const char *fro
 
 	if (end < off || end / i->chunk > UINT32_MAX)
 		return -EFBIG;
+	fault_of_chain(i->number, off / i->chunk, (end + i->chunk - 1) / i->chunk, false);
 	error = enter(i, (end + i->chunk - 1) / i->chunk);
 	if (error != 0)
 		return -error;

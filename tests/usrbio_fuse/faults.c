@@ -18,6 +18,9 @@
  *                                refused, as newer daemons do
  *   stall on|off                 off: io_depth < 0 with a timeout starts what there is
  *   readonly on|off
+ *   chain K N READ_MS            a storage node is lost: I/O of chunks whose file's number and
+ *                                own number add up to K modulo N waits; reads for READ_MS from
+ *                                now on, as until another replica is asked, writes for ever
  *   space TOTAL FREE             what statfs tells, in bytes
  *   layout DIRECTORY BYTES       chunk size of new files there; the directory is made
  *   exit                         the daemon is gone at once; its mount stays behind
@@ -47,6 +50,7 @@ static struct {
 	int delay_ms, meta_us, refuse_iovs, refuse_rings, refuse_creates;
 	bool hold, nonneg, no_stall, readonly, old_targets;
 	uint64_t total, left;
+	uint64_t chain, chains, reads_at; /* monotonic ms */
 } f;
 static __thread bool tearing; /* of the write that this thread is at */
 
@@ -99,6 +103,14 @@ static int set_flag(const char *word, const char *on, const char *off, bool *fla
 	return 0;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static int command_locked(char w[5][256])
 {
 	bool stall = !f.no_stall;
@@ -134,6 +146,10 @@ static int command_locked(char w[5][256])
 	else if (strcmp(w[0], "space") == 0) {
 		f.total = strtoull(w[1], NULL, 10);
 		f.left = strtoull(w[2], NULL, 10);
+	} else if (strcmp(w[0], "chain") == 0) {
+		f.chain = strtoull(w[1], NULL, 10);
+		f.chains = strtoull(w[2], NULL, 10);
+		f.reads_at = now_ms() + strtoull(w[3], NULL, 10);
 	} else if (strcmp(w[0], "clear") == 0)
 		memset(&f, 0, sizeof f);
 	else if (strcmp(w[0], "exit") == 0)
@@ -188,6 +204,24 @@ int fault_of_chunk(uint64_t nth)
 		pthread_mutex_unlock(&lock);
 	}
 	return tearing ? EIO : 0;
+}
+
+static bool chain_waits(uint64_t file, uint64_t from, uint64_t to, bool read)
+{
+	bool waits = false;
+
+	pthread_mutex_lock(&lock);
+	for (uint64_t c = from; f.chains > 0 && c < to; c++)
+		waits |= (file + c) % f.chains == f.chain;
+	waits = waits && (!read || now_ms() < f.reads_at);
+	pthread_mutex_unlock(&lock);
+	return waits;
+}
+
+void fault_of_chain(uint64_t file, uint64_t from, uint64_t to, bool read)
+{
+	while (chain_waits(file, from, to, read))
+		poll(NULL, 0, 20);
 }
 
 void fault_before_job(void)

@@ -105,7 +105,7 @@ static int serve(struct fuse_session *se)
 	struct fuse_loop_config *config = fuse_loop_cfg_create();
 	int rc = 1;
 
-	fuse_loop_cfg_set_max_threads(config, 8);
+	fuse_loop_cfg_set_max_threads(config, 32); /* some wait for a chain */
 	if (fuse_set_signal_handlers(se) == 0) {
 		if (fuse_session_mount(se, opt.mount) == 0) {
 			rc = fuse_session_loop_mt(se, config);

@@ -190,6 +190,8 @@ void ring_remove(struct iov *v);
 int fault_command(char *text); /* lines of the control file; 0 or an errno */
 int fault_of_io(bool read);    /* 0, or the errno that this request ends with */
 int fault_of_chunk(uint64_t nth); /* of a write: 0 or an errno for each of its chunks */
+/* Waits while chunks [from, to) of the file lie on a node that is lost. */
+void fault_of_chain(uint64_t file, uint64_t from, uint64_t to, bool read);
 void fault_before_job(void);	/* delays and holds */
 void fault_meta(void);		/* the delay of a metadata operation */
 int fault_of_ring(bool is_ring, int depth);

@@ -14,10 +14,12 @@
  * storage of unknown slot size (`external`) uses stride = align = 1, no header or trailer, and a
  * small unit such as 4096: its "bytes" are then slots, which are merely counted.
  *
- * The slab length of a class is the smallest power of two of units that wastes at most 1 %,
+ * The full slab length of a class is the smallest power of two of units that wastes at most 1 %,
  * wherever in a file the slab is (header and trailer not counted). Example, units of 64 MiB: slots
  * of 4,497,408 B at multiples of 4096 get slabs of 512 MiB (119 slots), at multiples of their own
- * size slabs of 1 GiB. If no window of that length is free, and no slab of the class has a free
+ * size slabs of 1 GiB. A class grows into it: its first slab is the shortest that has a slot, and a
+ * new one is at most as long as all that it has together. So a class with few slots takes little
+ * room. If no window of the length is free, and no slab of the class has a free
  * slot, the longest shorter window with a slot becomes the slab: progress beats waste. That is also
  * how a file shorter than the slab length serves the class.
  *
@@ -137,8 +139,8 @@ int skv_pool_class(struct skv_pool *p, uint64_t stride, uint64_t align, uint32_t
  * waste. Its slabs are single units. */
 int skv_pool_class_segmented(struct skv_pool *p, uint64_t stride, uint64_t segment,
 			     uint32_t *class_id);
-/* Slots of this class in an empty file of `length` bytes: tells whether a file is long enough for
- * the class (0 = not a single slot). */
+/* Slots of this class in an empty file of `length` bytes, in slabs of the length that the class
+ * opens next: tells whether a file is long enough for the class (0 = not a single slot). */
 uint64_t skv_pool_slots_in_file(const struct skv_pool *p, uint32_t class_id, uint64_t length);
 
 /* Takes `count` free slots. runs[] must have room for `count` entries (the worst case); *n_runs is
@@ -210,23 +212,42 @@ void skv_pool_each_hold(const struct skv_pool *p,
 /* While set, hands out no slots of this slab; it closes when empty. skv_pool_take still takes. */
 void skv_pool_drain(struct skv_pool *p, uint32_t slab, bool on);
 
-/* Size of a full-length slab of the class. */
+/* Bytes of all slabs of the class, short last units of files as whole ones. */
+uint64_t skv_pool_class_bytes(const struct skv_pool *p, uint32_t class_id);
+/* Size of the slab that the class opens next, if there is such a window. */
 uint64_t skv_pool_slab_bytes(const struct skv_pool *p, uint32_t class_id);
+/* Bytes of the first slab of a class, and of the full length into which it grows. `segment`: of a
+ * segmented class; else 0. */
+struct skv_slab_lengths {
+	uint64_t first;
+	uint64_t full;
+};
+struct skv_slab_lengths skv_pool_slab_lengths(const struct skv_pool *p, uint64_t stride,
+					      uint64_t align, uint64_t segment);
 
+#define SKV_UNIT_MIN (UINT64_C(1) << 20)
+#define SKV_UNIT_MAX (UINT64_C(64) << 20)
+/* The unit of a storage of `capacity` bytes by default: each size of blocks has slabs of its own,
+ * so that a storage has 1,024 units, of SKV_UNIT_MIN to SKV_UNIT_MAX bytes. */
+uint64_t skv_pool_default_unit(uint64_t capacity);
+
+#define SKV_SLAB_STAYS UINT32_MAX
 /* The caller's view of slabs as victims. */
 struct skv_victims {
-	/* True: everything in it may be evicted now. */
-	bool (*may_empty)(void *ctx, uint32_t slab);
+	/* How long it takes until all slots are free, ms (0: all of it may go now);
+	 * SKV_SLAB_STAYS: some never are. */
+	uint32_t (*waits)(void *ctx, uint32_t slab);
 	/* Cost of emptying it, in the caller's measure; called for a few candidates only. NULL: all
 	 * equal. */
 	uint64_t (*cost)(void *ctx, uint32_t slab);
 	void *ctx;
 };
 /* Chooses slabs of other classes to empty so that one slab of `class_id` can be opened: an
- * aligned window of units, of the class's slab length if possible, else shorter. Among the 16
- * windows with the fewest used slots (different ones at each call if many are equal), the cheapest
- * that may be emptied; else one of the others. Slabs with held slots and draining files are not
- * considered. Windows that are free already do not count, so at least one slab is returned. Sets
+ * aligned window of units, of the class's slab length if possible, else shorter. The windows are
+ * ordered by used bytes, fewest first (different ones at each call if many are equal), the first
+ * 16 of them by cost. Of the first ones that may be emptied, with 8192 used slots in all, the one
+ * that is free first is returned. Draining files are not considered. Windows that are free already
+ * do not count, nor do closed slabs without used slots, so at least one slab is returned. Sets
  * slabs[] (caller frees with skv_free) and returns SKV_OK, SKV_E_NO_SPACE, or SKV_E_NOMEM.
  * O(units): call it after an allocation has failed. */
 int skv_pool_find_victims(struct skv_pool *p, uint32_t class_id, const struct skv_victims *v,

@@ -10,7 +10,14 @@
 #define SKV_MAX_INSTANCES_PER_MATCH 64u
 #define SKV_MAX_SPECS 32u             /* specs of one instance */
 #define SKV_MAX_NAME 127u             /* names of storages, groups, instances, specs, tenants */
+#define SKV_SPACES "pages:"            /* names of storages and groups of page spaces begin so:
+					* pages:TENANT:INSTANCE */
 #define SKV_MAX_REQUEST_ID 127u
+#define SKV_MAX_PAGE 1000u            /* objects in one page of a list */
+#define SKV_PAGE_BYTES (1u << 20)     /* of memory for them, about */
+#define SKV_MAX_CURSOR (2 * SKV_MAX_NAME + 1) /* where a list goes on: a name, or a tenant's and an
+					       * instance's with '%' between them */
+#define SKV_MAX_AVOID 16u /* storages that a start avoids */
 #define SKV_MAX_BODY (32u << 20)      /* default limit of a request body */
 #define SKV_MAX_SPEC_SIZE (1ull << 32) /* one spec of one block: 4 GiB */
 #define SKV_MIN_SPEC_SIZE 1ull

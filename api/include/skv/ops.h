@@ -45,7 +45,7 @@ struct skv_storage_spec {
 	uint64_t file_size; /* bytes of one slab file; 0 = default: 1 GiB or the capacity, if
 			     * smaller; for "hf3fs" 4 to 64 GiB by chunk size, and at most an eighth
 			     * of the capacity */
-	uint64_t unit;      /* slab unit, a power of two; 0 = default 64 MiB */
+	uint64_t unit;      /* slab unit, 2^n; 0 = capacity / 1024, from 1 to 64 MiB (hf3fs: 64) */
 	bool enabled;       /* false: takes no new blocks; existing ones stay readable */
 	bool draining;      /* true: takes no new blocks, existing ones are evicted, and its files
 			     * are removed one by one; not `external` */
@@ -132,7 +132,7 @@ struct skv_group_spec {
 				 * 1..SKV_MAX_PROMOTE; 0 = never */
 	bool replicate; /* of a fast tier: movers copy every block, and blocks whose place goes
 			 * live on from their copies */
-	uint64_t version;     /* the caller's own number, see skv_core_group_put */
+	uint64_t version;     /* the caller's own number, see skv_cluster_group_put */
 	const char *extra;    /* opaque text of the API that created it, at most SKV_MAX_EXTRA
 			       * bytes; "" if none */
 };
@@ -279,7 +279,9 @@ struct skv_lookup_res {
 struct skv_start_req {
 	const char *tenant;
 	const char *instance;
-	const char *request_id;     /* "" = none: the call is not idempotent */
+	const char *request_id;     /* "" = none: the call is not idempotent; else a start with the
+				     * same one and the same keys is answered with the session that
+				     * the first has opened, while it is remembered */
 	const struct skv_key *keys; /* one chain, head first, unless `independent`; no key twice */
 	uint32_t n_keys;
 	bool has_parent;
@@ -311,10 +313,13 @@ struct skv_start_req {
 	bool relaxed;       /* with `anonymous`: answered once appended, synced a little later: a
 			     * power loss may undo it */
 	bool anonymous;     /* the session is ended only by skv_core_finish_partial or its deadline,
-			     * then forgotten; request_id "" */
-	/* Under a policy that admits (`selective`), in an instance of one spec: blocks that are
-	 * worth less than what they would replace, and all after the first of them, have the
-	 * outcome NOT_ADMITTED. Else all are admitted. Not with `whole` or `offsets`. */
+			     * then forgotten */
+	/* In an instance of one spec the manager may leave out the last blocks, with the outcome
+	 * NOT_ADMITTED: those for which there is no room but that of the blocks before them, and
+	 * under a policy that admits (`selective`) all from the first one on that is worth less
+	 * than what it would replace. Without `selective`, and where an instance has several specs,
+	 * none is left out; blocks of the request's own chain are then evicted if no others may be.
+	 * Not with `whole` or `offsets`. */
 	bool selective;
 	bool unsummed;      /* the caller's protocol has no checksums: nothing goes to storages of
 			     * type memory */
@@ -322,6 +327,9 @@ struct skv_start_req {
 			     * as a use: no lease */
 	const char *storage; /* of the group's: the only one to take slots of; NULL = any. Not with
 			      * `fit`, `selective` or request ids */
+	const char *const *avoid; /* [n_avoid] storages to take no slots of: the writer cannot
+				   * write there. Not part of what a request id stands for */
+	uint32_t n_avoid;
 };
 
 /* Each (key, spec) has one writer. A block written with some specs may get the others later, even
@@ -331,7 +339,7 @@ enum skv_start_outcome {
 	SKV_START_EXISTS, /* all requested specs are committed: nothing to do */
 	SKV_START_BUSY,   /* nothing left to write, but other sessions are still writing, or it is
 			   * being removed */
-	SKV_START_NOT_ADMITTED, /* with `selective` only: not worth its place now; go on without */
+	SKV_START_NOT_ADMITTED, /* with `selective` only: not stored; go on without */
 	SKV_START_NO_ROOM,      /* with `fit` or `offsets` only: not now */
 };
 
@@ -584,9 +592,9 @@ struct skv_tenant_spec {
 	uint32_t n_own_groups;
 	const char *const *own_storages; /* the same, and they drain files of these */
 	uint32_t n_own_storages;
-	uint32_t max_instances;  /* without page spaces; 0 = any number, as below */
-	uint32_t max_spaces;     /* page spaces of the hf3fs APIs */
-	uint32_t requests_per_s; /* of all its callers, to one manager */
+	uint32_t max_instances;  /* without page spaces; 0 = 1000, of tenant default any number */
+	uint32_t max_spaces;     /* page spaces of the hf3fs APIs; 0 as before */
+	uint32_t requests_per_s; /* of all its callers, to one manager; 0 = any number, as below */
 	uint64_t max_bytes;      /* of blocks, in all storages; beyond it its own blocks go first */
 	uint64_t max_blocks;     /* with those being written; the same */
 	uint32_t max_sessions;   /* open */
@@ -878,6 +886,7 @@ struct skv_storage_view {
 	char uuid[37];
 	bool healthy;
 	const char *problem; /* sentence with the remedy; also of a healthy one; "": none */
+	uint32_t groups;            /* groups that name this storage */
 	uint32_t files;
 	uint32_t draining_files;    /* of them */
 	uint32_t bad_files;         /* of these: lost or damaged */
@@ -904,6 +913,7 @@ struct skv_storage_view {
  * manager loads the partition. */
 struct skv_group_view {
 	struct skv_group_spec spec;
+	const char *fast; /* its fast tier; "" (or NULL) = none */
 	uint64_t used_bytes;
 	uint64_t blocks;
 	uint64_t room_bytes; /* what it may use: the smaller of its and its storages' capacity */
@@ -933,6 +943,11 @@ struct skv_instance_view {
 	/* each spec on each storage of the group that has chunks */
 	const struct skv_placement *placements;
 	uint32_t n_placements;
+	/* Sizes of slots on the storage where the spec that has least room has most, those of all
+	 * instances; how many more like this one find a slab there. */
+	uint64_t layouts;
+	uint64_t layouts_left;
+	const char *warning; /* a sentence: layouts may find no room; "" (or NULL): none */
 	uint64_t blocks;
 	uint64_t used_bytes;
 	uint64_t open_sessions;
@@ -947,6 +962,28 @@ struct skv_instance_view {
 			     * owner does not count */
 };
 
+/* A part of a list, which is in order of the names' bytes. */
+struct skv_page {
+	const char *after; /* `next` of the part before; "" or NULL: from the first one */
+	uint32_t limit;    /* objects, 1..SKV_MAX_PAGE */
+	uint32_t bytes;    /* it ends with the object that makes it larger */
+	bool brief;        /* without `extra` */
+	/* NULL: what all see, and instances of all tenants. Else this tenant's instances and page
+	 * spaces, and those other storages and groups that `sees` lets through; that one must not
+	 * call the core. */
+	const char *tenant;
+	bool (*sees)(void *ctx, bool is_storage, const char *name);
+	void *ctx;
+};
+/* Moves on to the next page; false: that was the last one. */
+static inline bool skv_page_next(struct skv_page *page, const char *next)
+{
+	page->after = next;
+	return next && *next;
+}
+#define SKV_PAGE { .limit = SKV_MAX_PAGE, .bytes = SKV_PAGE_BYTES }
+
+/* Of the lists, which are the first page of each, how many there are in all. */
 struct skv_stats {
 	char version[32];
 	char owner[64];     /* id of the owning manager */
@@ -964,75 +1001,23 @@ struct skv_stats {
 	uint32_t n_groups;
 	struct skv_instance_view *instances;
 	uint32_t n_instances;
+	uint64_t all_storages;
+	uint64_t all_groups;
+	uint64_t all_instances;
 };
 
-/* ---- administration of one partition --------------------------------------------------------- */
-
-/* What the manager that leads (it owns partition 0) asks who owns another partition: what
- * skv_core_NAME does, there alone. */
-#define SKV_ASKS(X)                                                                                \
-	X(STORAGES, "storages")                                                                    \
-	X(STORAGE_PUT, "storage_put")                                                              \
-	X(STORAGE_CREATE, "storage_create")                                                        \
-	X(STORAGE_CHANGE, "storage_change")                                                        \
-	X(STORAGE_DELETE, "storage_delete")                                                        \
-	X(FILES, "files")                                                                          \
-	X(FILE_DRAIN, "file_drain")                                                                \
-	X(FILE_FORGET, "file_forget")                                                              \
-	X(GROUPS, "groups")                                                                        \
-	X(GROUP_PUT, "group_put")                                                                  \
-	X(GROUP_CREATE, "group_create")                                                            \
-	X(GROUP_DELETE, "group_delete")                                                            \
-	X(INSTANCES, "instances")                                                                  \
-	X(INSTANCE_PUT, "instance_put")                                                            \
-	X(INSTANCE_CREATE, "instance_create")                                                      \
-	X(INSTANCE_DELETE, "instance_delete")                                                      \
-	X(INSTANCE_DELETE_UNUSED, "instance_delete_unused")                                        \
-	X(PURGE, "purge")                                                                          \
-	X(USE, "use") /* storages, and whether there are groups */                                 \
-	X(STATS, "stats")
-
-enum skv_ask_what {
-#define SKV_ASK_ENUM(name, text) SKV_ASK_##name,
-	SKV_ASKS(SKV_ASK_ENUM)
-#undef SKV_ASK_ENUM
-};
-
-struct skv_ask {
-	uint32_t partition;
-	enum skv_ask_what what;
-	const char *tenant; /* NULL or "" = none; the same for the next */
-	const char *name;   /* of the object: its spec has none */
-	/* 0 or 1 of each */
-	const struct skv_storage_spec *storage;
-	const struct skv_group_spec *group;
-	const struct skv_instance_spec *instance;
-	const struct skv_file_wish *file;
-	uint32_t n_storage, n_group, n_instance, n_file;
-	bool expects; /* GROUP_PUT: only if its version is `expect` */
-	uint64_t expect;
-	uint64_t unused_ms; /* INSTANCE_DELETE_UNUSED; and the next */
-	bool with_blocks;
-	const struct skv_purge_req *purge; /* 0 or 1; of `tenant` */
-	uint32_t n_purge;
-};
-
-/* The answer: what was asked for. */
-struct skv_told {
-	/* What it failed with, as a wire code and texts; NULL or "" = it did not. On the wire only:
-	 * a failure of the answering manager is not one of what was asked. */
-	const char *code, *message, *field;
-	bool created;
-	bool used; /* USE: there are groups */
-	struct skv_storage_view *storages;
-	struct skv_file_view *files;
-	struct skv_group_view *groups;
-	struct skv_instance_view *instances;
-	uint32_t n_storages, n_files, n_groups, n_instances;
-	struct skv_purge_res *purged; /* 0 or 1 */
-	uint32_t n_purged;
-	/* STATS */
-	uint64_t blocks, sessions, journal_bytes, journal_limit, evicted_blocks, expired_sessions;
-};
+/* Pages of lists, as they are told. `next` is where the list goes on; "" (or NULL): nowhere. */
+#define SKV_LIST_OF(kind)                                                                          \
+	struct skv_##kind##_list {                                                                 \
+		struct skv_##kind##_view *kind##s;                                                 \
+		uint32_t n_##kind##s;                                                              \
+		const char *next;                                                                  \
+	};
+SKV_LIST_OF(storage)
+SKV_LIST_OF(file)
+SKV_LIST_OF(group)
+SKV_LIST_OF(instance)
+SKV_LIST_OF(token)
+SKV_LIST_OF(tenant)
 
 #endif

@@ -23,12 +23,11 @@ struct skv_v1_codec {
 #define KEYS(m, type)                                                                              \
 	void (*write_##m)(struct skv_buf *out, const struct type *req,                             \
 			  const struct skv_key_input *keys);
-#define LIST(m, type) void (*write_##m)(struct skv_buf *out, const struct type *v, uint32_t n);
 	SKV_V1_MESSAGES
 #undef R
 #undef W
 #undef KEYS
-#undef LIST
+	void (*write_named)(const char *schema, struct skv_buf *out, const void *message);
 	void (*write_error)(struct skv_buf *out, const struct skv_error *err,
 			    const char *request_id);
 	int (*read_error)(const struct skv_v1_in *in, const char *text, size_t n,

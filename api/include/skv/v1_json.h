@@ -46,28 +46,19 @@ struct skv_key_input {
 };
 
 /* Every message with a C struct of its own, by what there is of it: R(name, struct) a reader, W a
- * writer, KEYS the writer of a request with keys, which takes them in the caller's form, LIST the
- * writer of an array. Whoever expands it defines these four. */
+ * writer, KEYS the writer of a request with keys, which takes them in the caller's form. Whoever
+ * expands it defines these three. */
 #define SKV_V1_MESSAGES                                                                            \
-	SKV_OPERATIONS(SKV_NOTHING, SKV_V1_CALL)                                                   \
+	SKV_OPERATIONS(SKV_NOTHING, SKV_NOTHING, SKV_V1_CALL) \
 	SKV_V1_RW(storage, skv_storage_spec) \
 	SKV_V1_RW(group, skv_group_spec) \
 	SKV_V1_RW(instance, skv_instance_spec) \
 	SKV_V1_RW(storage_view, skv_storage_view) \
 	SKV_V1_RW(group_view, skv_group_view) \
 	SKV_V1_RW(instance_view, skv_instance_view) \
-	LIST(storage_list, skv_storage_view) \
-	LIST(file_list, skv_file_view) \
-	LIST(group_list, skv_group_view) \
-	LIST(instance_list, skv_instance_view) \
 	SKV_V1_RW(file_wish, skv_file_wish) \
 	SKV_V1_RW(token, skv_token_spec) \
-	W(token_view, skv_token_view) \
-	LIST(token_list, skv_token_view) \
 	SKV_V1_RW(tenant, skv_tenant_spec) \
-	W(tenant_view, skv_tenant_view) \
-	LIST(tenant_list, skv_tenant_view) \
-	W(cluster_view, skv_cluster_view) \
 	SKV_V1_RW(drain, skv_drain_spec) \
 	SKV_V1_RW(home, skv_home_spec) \
 	SKV_V1_RW(move_take, skv_move_take_req) \
@@ -84,10 +75,7 @@ struct skv_key_input {
 	SKV_V1_RW(keys_res, skv_keys_res) \
 	W(block_view, skv_block_view) \
 	SKV_V1_RW(purge_req, skv_purge_req) \
-	SKV_V1_RW(purge_res, skv_purge_res) \
-	SKV_V1_RW(ask_req, skv_ask) \
-	SKV_V1_RW(told_res, skv_told) \
-	W(stats, skv_stats)
+	SKV_V1_RW(purge_res, skv_purge_res)
 #define SKV_V1_CALL(name, ...)                                                                     \
 	R(name##_req, skv_##name##_req) \
 	KEYS(name##_req, skv_##name##_req) \
@@ -102,13 +90,23 @@ struct skv_key_input {
 #define KEYS(name, type)                                                                           \
 	void skv_v1_write_##name(struct skv_buf *out, const struct type *req,                      \
 				 const struct skv_key_input *keys);
-#define LIST(name, type) \
-	void skv_v1_write_##name(struct skv_buf *out, const struct type *v, uint32_t n);
 SKV_V1_MESSAGES
 #undef R
 #undef W
 #undef KEYS
-#undef LIST
+
+/* The same by the name of a schema that is a table (the columns request and answer of
+ * SKV_OPERATIONS): `message` and `out` are the struct of that message. */
+void skv_v1_write_named(const char *schema, struct skv_buf *out, const void *message);
+int skv_v1_read_named(const char *schema, const struct skv_v1_in *in, const char *text, size_t n,
+		      void *out, struct skv_error *err);
+
+/* Changes an object: appends to `out` the JSON of its spec (`schema`: "StorageSpec", "GroupSpec",
+ * "InstanceSpec", "TenantSpec") with the values of `view`, the JSON of its view, where the JSON
+ * object `fields` does not name others. `view` NULL: a new object, which has the defaults. Fields
+ * that the spec does not have are SKV_E_INVALID. */
+int skv_v1_change(const struct skv_v1_in *in, const char *schema, const struct skv_buf *view,
+		  const char *fields, struct skv_buf *out, struct skv_error *err);
 
 void skv_v1_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
 /* Fills *out from {error:{code,message,detail},...}; returns out->status, or SKV_E_INVALID. */

@@ -167,40 +167,11 @@ bool skv_etcd_next_result(struct skv_etcd_result *r, struct skv_etcd_result *out
  * bytes. */
 struct skv_etcd_bytes skv_etcd_prefix_end(struct skv_etcd_bytes prefix, uint8_t *out);
 
-/* ---- maintenance ----------------------------------------------------------------------------- */
+/* ---- compaction ------------------------------------------------------------------------------ */
 
 /* Forgets what keys were before `revision`. Space is reused after it, and given back to the file
- * system by skv_etcd_defragment. SKV_E_CONFLICT: it was compacted already. */
+ * system by etcd's defragmentation. SKV_E_CONFLICT: it was compacted already. */
 int skv_etcd_compact(struct skv_etcd *c, uint64_t revision, struct skv_error *err);
-
-enum { SKV_ETCD_ALARM_NOSPACE = 1, SKV_ETCD_ALARM_CORRUPT = 2 };
-
-/* Of the one server that is connected. */
-struct skv_etcd_status {
-	char version[32];
-	uint64_t cluster_id, member_id;
-	uint64_t leader;         /* member id; 0: it knows none */
-	uint64_t db_bytes;       /* size of its database file */
-	uint64_t db_bytes_used;  /* of it not free for reuse */
-	uint64_t raft_term, raft_index, raft_applied;
-};
-int skv_etcd_status_get(struct skv_etcd *c, struct skv_etcd_status *out, struct skv_error *err);
-/* Bits 1 << SKV_ETCD_ALARM_... that are raised anywhere in the cluster, after those in `disarm`
- * (may be 0) were lowered. */
-int skv_etcd_alarms(struct skv_etcd *c, unsigned disarm, unsigned *raised, struct skv_error *err);
-/* Rewrites the database file of the server that is connected, which answers nothing meanwhile.
- * timeout_ms: about 1 s for each 100 MB. */
-int skv_etcd_defragment(struct skv_etcd *c, uint32_t timeout_ms, struct skv_error *err);
-
-struct skv_etcd_member {
-	uint64_t id;
-	bool learner;       /* does not vote yet */
-	char name[64];
-	char client_url[300]; /* its first one; "": it has not started yet */
-};
-/* Fills at most `room` members and sets *n to their number in the cluster. */
-int skv_etcd_members(struct skv_etcd *c, struct skv_etcd_member *out, size_t room, size_t *n,
-		     struct skv_error *err);
 
 /* ---- watches --------------------------------------------------------------------------------- */
 
@@ -223,10 +194,6 @@ int skv_etcd_watch_open(struct skv_etcd *c, struct skv_etcd_bytes key, struct sk
  * SKV_E_FORBIDDEN: as above. After these the watch has ended. */
 int skv_etcd_watch_next(struct skv_etcd_watch *w, uint32_t timeout_ms, struct skv_etcd_event *e,
 			struct skv_error *err);
-/* Every event up to this revision was delivered; 0: not known yet. Moves with events and with
- * progress, which etcd reports every ten minutes (--experimental-watch-progress-notify-interval).
- *  */
-uint64_t skv_etcd_watch_revision(const struct skv_etcd_watch *w);
 void skv_etcd_watch_close(struct skv_etcd_watch *w); /* NULL is allowed */
 
 #endif

@@ -73,6 +73,15 @@ struct skv_storage_health {
 	uint64_t writing_ms; /* age of the oldest write that has not ended; 0: there is none */
 };
 
+/* Parts of a storage that a probe may look at. */
+enum skv_probe {
+	SKV_PROBE_ROOT,  /* metadata only: the root exists and is ours, the file system has room */
+	SKV_PROBE_READ,  /* the same, and bytes of a small file are read: of the one that was read
+			  * last, or, while a call that reads it has not returned, of another */
+	SKV_PROBE_WRITE, /* the same as ROOT, and a small write is synced: in turn to one of several
+			  * files where files have chunks, since each may lie on another host */
+};
+
 /* The user of a directory: content of a file `owner.<incarnation>` there. A new owner of a store
  * takes a greater incarnation than any that the store has seen, and a nonce of its own; the store
  * remembers both. */
@@ -109,7 +118,8 @@ struct skv_storage_ops {
 	int (*create_file)(void *self, uint32_t file, uint64_t length, struct skv_error *err);
 	int (*check_file)(void *self, uint32_t file, uint64_t length, struct skv_error *err);
 	int (*remove_file)(void *self, uint32_t file, struct skv_error *err);
-	int (*probe)(void *self, struct skv_storage_health *out, struct skv_error *err);
+	int (*probe)(void *self, enum skv_probe what, struct skv_storage_health *out,
+		     struct skv_error *err);
 	bool steady; /* nothing behind it can fail: probed rarely */
 	bool counted; /* sizes and offsets are slot numbers; the manager creates no files */
 	bool chunked; /* files have chunks, and a length but no space allocated in advance */
@@ -123,7 +133,8 @@ struct skv_storage_ops {
 			  const struct skv_storage_range *v, uint32_t n, struct skv_error *err);
 	uint64_t (*chunk)(void *self); /* of chunked types */
 	/* All three or none: types without a directory of the manager's have none. */
-	int (*owners)(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+	int (*owners)(void *self, const struct skv_storage_owner *mine,
+		      struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		      struct skv_error *err);
 	int (*claim)(void *self, const struct skv_storage_owner *o, struct skv_error *err);
 	int (*disown)(void *self, const struct skv_storage_owner *o, struct skv_error *err);
@@ -143,15 +154,18 @@ const struct skv_storage_ops *skv_storage_find(const char *type);
 
 struct skv_storage;
 
-/* Opens the root. The marker must prove that it belongs to this storage (SKV_E_FOREIGN: other
- * files, or another storage's marker; never overwritten); creates root and marker if allowed. A
+/* Opens the root; writes there only with `may_create`. The marker must prove that it belongs to
+ * this storage (SKV_E_FOREIGN: other files, or another storage's marker; never overwritten);
+ * creates root and marker if allowed. A
  * marker that is missing or damaged is written again, by any later call as well, if an owner file
  * or slab file proves the directory; else SKV_E_CORRUPT.
  * SKV_E_UNAVAILABLE: missing, read-only, unmounted. Messages contain paths: for the log, not for
  * clients. */
 int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage_config *c,
 		     struct skv_storage **out, struct skv_error *err);
-void skv_storage_close(struct skv_storage *s);
+/* Another user of the same handle, who closes it, too. Returns s. */
+struct skv_storage *skv_storage_share(struct skv_storage *s);
+void skv_storage_close(struct skv_storage *s); /* its last user's call closes it */
 const struct skv_storage_ops *skv_storage_ops_of(const struct skv_storage *s);
 
 /* Creates slab file `file` of `length` bytes: space allocated (except chunked types), superblock
@@ -184,10 +198,12 @@ static inline bool skv_storage_has_owners(const struct skv_storage_ops *ops)
 }
 
 /* Lists them, the greatest incarnation first. Incompletely written ones are left out: their writer
- * reads the list afterwards. Damaged ones get a nonce of zeros.
+ * reads the list afterwards. Damaged ones get a nonce of zeros. The file of `mine` (NULL: none) may
+ * be taken as it was, unread: bytes of a file may wait for a lost node, names do not.
  * SKV_E_TOO_MANY. */
-int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STORAGE_OWNERS],
-		       uint32_t *n, struct skv_error *err);
+int skv_storage_owners(struct skv_storage *s, const struct skv_storage_owner *mine,
+		       struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		       struct skv_error *err);
 /* Creates the file exclusively; durable on return. Repeating it is SKV_OK, and writes a horizon of
  * a greater number. SKV_E_CONFLICT: the name exists with another nonce; SKV_E_IN_USE: it exists,
  * incompletely written. Proves nothing until all owners have been listed afterwards. */
@@ -209,8 +225,10 @@ static inline uint64_t skv_storage_edge(const struct skv_storage_ops *ops, uint6
 {
 	return chunk ? chunk : ops->edge;
 }
-/* Health check: the root exists, is ours, is writable. */
-int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, struct skv_error *err);
+/* Health check. free_bytes is 0 if a write found no room. Through fs-masters, and of types without
+ * a directory, every kind is the same. */
+int skv_storage_probe(struct skv_storage *s, enum skv_probe what, struct skv_storage_health *out,
+		      struct skv_error *err);
 
 /* ---- client files
  * -------------------------------------------------------------------------------- */

@@ -3,9 +3,8 @@
  * blocks.
  *
  * A backend fills a `struct skv_store_ops`; callers use the guarded wrappers skv_store_* below,
- * which check arguments, count and time every call. Backends: "sqlite" (embedded default), "etcd"
- * (for managers on several hosts), "memory" (tests, benchmarks; lost at close unless shared, see
- * skv_memory_store_*), "fault" (stacks on another).
+ * which check arguments, count and time every call. Backends: "sqlite" (embedded default) and
+ * "etcd" (for managers on several hosts).
  *
  * Results of every call: SKV_OK; SKV_E_STORE_FULL or SKV_E_STORE_IO = nothing was changed;
  * SKV_E_UNKNOWN_OUTCOME = it may or may not have been changed (read before relying on either);
@@ -34,11 +33,12 @@ enum skv_durability {
 };
 
 struct skv_store_options {
-	const char *path; /* sqlite: database file; etcd: URL; memory: name of a shared store, "" =
-			   * private */
+	const char *path; /* sqlite: database file, or SKV_STORE_IN_MEMORY; etcd: URL */
 	enum skv_durability durability;
 	uint64_t reserve_bytes; /* reserved for SKV_APPEND_URGENT when the disk is full */
-	const char *vfs; /* sqlite: name of a registered SQLite VFS; NULL = the default */
+	const char *vfs; /* sqlite: name of a registered SQLite VFS; NULL = the default. Of
+			  * SKV_STORE_MEMORY_VFS: `path` begins with '/' and names a store in memory
+			  * for as long as one is open */
 	const struct skv_clock *clock; /* clock of ownership leases; NULL = skv_clock_system */
 };
 
@@ -159,13 +159,17 @@ struct skv_store_ops {
 struct skv_store; /* wrapper around one opened backend */
 
 extern const struct skv_store_ops skv_store_sqlite;
-extern const struct skv_store_ops skv_store_memory;
 extern const struct skv_store_ops skv_store_etcd;
 
-/* The backend named by --store, and in *path what to open it with: ":memory:" (nothing is kept),
- * etcd://... (see etcd_url.c), else a database file. NULL: a URL of an unknown scheme, which
- * skv_store_open refuses. */
-const struct skv_store_ops *skv_store_backend(const char *text, const char **path);
+/* A path of SQLite's: a store in memory of its own, which goes when it is closed. It takes a
+ * journal of 2 GiB and checkpoints of as much; a load keeps writers out while it lasts. */
+#define SKV_STORE_IN_MEMORY ":memory:"
+#define SKV_STORE_MEMORY_VFS "memdb" /* is SQLite's own, from 3.36 on */
+/* The backend of a --store text: etcd://... (see etcd_url.c), else a path of SQLite's. NULL: a URL
+ * of an unknown scheme, which skv_store_open refuses. */
+const struct skv_store_ops *skv_store_backend(const char *text);
+/* Does it name a file? */
+bool skv_store_is_file(const char *text);
 /* The --store text for logs and display: without user and password. */
 #define SKV_STORE_SHOWN_MAX 256
 void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX]);
@@ -279,9 +283,6 @@ int skv_store_follow(struct skv_store *s, uint32_t partition, struct skv_positio
 int skv_store_partition(struct skv_store *below, uint32_t number, const char *shared,
 			struct skv_store **out, struct skv_error *err);
 
-/* memory: drops the shared store of that name; open handles keep it until they are closed. */
-void skv_memory_store_forget(const char *name);
-
 /* Counters of the wrapper since open. */
 struct skv_store_counters {
 	uint64_t calls;
@@ -292,34 +293,8 @@ struct skv_store_counters {
 	uint64_t append_max_us;
 };
 void skv_store_counters_get(const struct skv_store *s, struct skv_store_counters *out);
-
-/* ---- fault backend: stacks on an opened store ------------------------------------------------ */
-
-enum skv_fault_kind {
-	SKV_FAULT_NONE,
-	SKV_FAULT_ERROR,          /* the call fails with `status` without reaching the store
-				   * below */
-	SKV_FAULT_DELAY,          /* sleeps delay_ms, then asks */
-	SKV_FAULT_UNKNOWN_BEFORE, /* returns SKV_E_UNKNOWN_OUTCOME without asking */
-	SKV_FAULT_UNKNOWN_AFTER,  /* asks, then returns SKV_E_UNKNOWN_OUTCOME */
-	SKV_FAULT_CALL,           /* calls fn first: for events in the middle of a call */
-};
-struct skv_fault {
-	enum skv_fault_kind kind;
-	const char *call;   /* "append", "renew"...; NULL = every call */
-	uint64_t at;        /* the n-th matching call from now on (1 = next); 0 = every one */
-	uint64_t times;     /* for how many calls from then on; 0 = unlimited */
-	int status;         /* for ERROR */
-	uint32_t delay_ms;  /* for DELAY */
-	void (*fn)(void *ctx, const char *call); /* for CALL: on the caller's thread, no lock held;
-						    may replace the rule */
-	void *ctx;
-};
-/* Wraps `below` (then owned by the new store). */
-int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err);
-/* Replaces the rule. Any thread. */
-void skv_fault_store_set(struct skv_store *s, const struct skv_fault *rule);
-/* Matching calls seen since the rule was set. */
-uint64_t skv_fault_store_seen(const struct skv_store *s);
+/* For how long the oldest call has been under way, in microseconds; 0: none is. *what names it, ""
+ * or a constant. A file system that hangs is noticed by it. Any thread, never blocks. */
+uint64_t skv_store_wait_us(struct skv_store *s, const char **what);
 
 #endif

@@ -16,6 +16,7 @@ VERSION = (0, 1)  # of slabkv.h: a library of another one is refused
 PUT, GET, EXISTS, DELETE = range(4)  # enum slabkv_op_kind
 STRING, INT, WIDE, BYTES, TEXT = range(5)  # enum slabkv_key_form
 PREFIX, BATCH = range(2)  # enum slabkv_mode
+INSTANCE = 2  # of enum slabkv_object
 
 
 class Error(ctypes.Structure):
@@ -67,17 +68,6 @@ class Locations(ctypes.Structure):
     ]
 
 
-class Spec(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("size", c_uint64)]
-
-
-class Instance(ctypes.Structure):
-    _fields_ = [
-        ("size", c_size_t), ("id", c_char_p), ("group", c_char_p), ("block_tokens", c_uint32), ("specs", POINTER(Spec)),
-        ("spec_size", c_size_t), ("n_specs", c_uint32), ("extra", c_char_p), ("weight", c_uint64), ("capacity", c_uint64),
-    ]
-
-
 class Option(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("range", c_char_p), ("value", c_char_p), ("meaning", c_char_p)]
 
@@ -98,8 +88,8 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "close": (None, [c_void_p]),
     "engine": (c_char_p, [c_void_p, POINTER(c_char_p)]),
     "free": (None, [c_void_p]),
-    "instance_put": (c_int, [c_void_p, POINTER(Instance), _ERR]),
-    "instance_delete": (c_int, [c_void_p, c_char_p, _ERR]),
+    "object_set": (c_int, [c_void_p, c_int, c_char_p, c_char_p, POINTER(c_void_p), _ERR]),
+    "object_delete": (c_int, [c_void_p, c_int, c_char_p, _ERR]),
     "batch": (c_int, [c_void_p, POINTER(Batch), _ERR]),
     "match": (c_int, [c_void_p, POINTER(c_char_p), c_uint32, POINTER(Keys), POINTER(c_uint32), _ERR]),
     "lookup": (c_int, [c_void_p, c_char_p, POINTER(Keys), POINTER(LookupOptions), POINTER(POINTER(Locations)), _ERR]),

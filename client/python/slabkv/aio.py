@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Optional, Union, overload
 
 from . import _native
@@ -152,6 +152,17 @@ class AsyncClient(Base):
     async def stats(self) -> dict[str, Any]:
         """As Client.stats."""
         return await self._thread(self._call, "GET", "/v1/stats", None)
+
+    async def objects(self, kind: str, *, limit: Optional[int] = None, after: str = "") -> AsyncIterator[dict[str, Any]]:
+        """As Client.objects: `async for one in client.objects("groups")`."""
+        while limit is None or limit > 0:
+            page = await self._thread(self._page, kind, limit, after)
+            for one in page[kind]:
+                yield one
+            limit = None if limit is None else limit - len(page[kind])
+            after = page.get("next", "")
+            if not after:
+                break
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
         """As Client.call."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
+import operator
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Optional, Union, overload
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from .errors import InvalidError, check, of
 
 Blocks = Union[Pointers, Sequence[Any]]
 MAX_KEYS = 16384
+PAGE = 1000  # objects in one page of a list, the most
 
 
 def _text(value: object) -> str:
@@ -122,15 +124,15 @@ class Base:
     def _put_instance(self, instance: str, size: Union[int, Mapping[str, int]], tokens: int, group: Optional[str],
                       extra: Optional[str]) -> None:
         parts = size if isinstance(size, Mapping) else {"kv": size}
-        specs = (_native.Spec * len(parts))(*((name.encode(), n) for name, n in parts.items()))
-        i = _native.Instance(ctypes.sizeof(_native.Instance), instance.encode(), group.encode() if group else None, tokens, specs,
-                             ctypes.sizeof(_native.Spec), len(parts), extra.encode() if extra else None)
+        fields = {"specs": [{"name": name, "size": operator.index(n)} for name, n in parts.items()], "block_tokens": tokens, "group": group,
+                  "extra": extra}
+        data = json.dumps({name: value for name, value in fields.items() if value}).encode()
         err = _native.Error()
-        check(self._handle.call(self._lib.instance_put, i, err), err)
+        check(self._handle.call(self._lib.object_set, _native.INSTANCE, instance.encode(), data, None, err), err)
 
     def _delete_instance(self, instance: str) -> None:
         err = _native.Error()
-        check(self._handle.call(self._lib.instance_delete, instance.encode(), err), err)
+        check(self._handle.call(self._lib.object_delete, _native.INSTANCE, instance.encode(), err), err)
 
     def _match(self, instances: Sequence[str], keys: Keys) -> list[int]:
         if not keys:
@@ -189,6 +191,10 @@ class Base:
                tenant: Optional[str]) -> dict[str, Any]:
         given = {"instances": None if instances is None else list(instances), "prefix": prefix, "group": group, "tenant": tenant}
         return self._call("POST", "/v1/purge", {name: value for name, value in given.items() if value is not None})
+
+    def _page(self, kind: str, limit: Optional[int], after: str) -> dict[str, Any]:
+        most = PAGE if limit is None else min(limit, PAGE)
+        return self._call("GET", f"/v1/{kind}?limit={most}&after={quote(after, safe='')}", None)
 
     def _ready(self) -> bool:
         return self._handle.call(self._lib.ready, None) == 0
@@ -301,6 +307,17 @@ class Client(Base):
     def stats(self) -> dict[str, Any]:
         """The manager's numbers."""
         return reading(self._call, "GET", "/v1/stats", None)
+
+    def objects(self, kind: str, *, limit: Optional[int] = None, after: str = "") -> Iterator[dict[str, Any]]:
+        """All "storages", "groups", "instances", "tokens" or "tenants", in order of their names, or so many of them that come after a name.
+        They are read page by page."""
+        while limit is None or limit > 0:
+            page = apart(self._page, kind, limit, after)
+            yield from page[kind]
+            limit = None if limit is None else limit - len(page[kind])
+            after = page.get("next", "")
+            if not after:
+                break
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """One call of the manager's HTTP API (docs/PROTOCOL.md), as Python objects."""

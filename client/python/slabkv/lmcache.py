@@ -446,8 +446,7 @@ class L2Client:
         self._later(future, ask)
 
     def _sizes(self, space: _Space) -> list[int]:
-        found = self._client.call("GET", "/v1/instances")
-        names = [i["id"] for i in found["instances"]]
+        names = [i["id"] for i in self._client.objects("instances")]
         return [int(n[len(space.prefix) :]) for n in names if n.startswith(space.prefix) and n[len(space.prefix) :].isdigit()]
 
     def _exists(self, future: _Future, space: _Space, keys: list[Key], _views: None, indexes: list[int]) -> None:

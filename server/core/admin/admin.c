@@ -81,12 +81,12 @@ struct partition *admin_follow(struct skv_core *c)
 	return NULL;
 }
 
-int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field,
+int admin_check_put(enum skv_put how, bool exists, const char *what, const char *field,
 		    const char *name, struct skv_error *err)
 {
-	if (how == PUT_NEW && exists)
+	if (how == SKV_PUT_NEW && exists)
 		return skv_fail(err, SKV_E_CONFLICT, field, "%s '%s' exists already", what, name);
-	if (how == PUT_THERE && !exists)
+	if (how == SKV_PUT_THERE && !exists)
 		return skv_fail(err, SKV_E_NOT_FOUND, field, "no %s '%s'", what, name);
 	return SKV_OK;
 }
@@ -255,7 +255,6 @@ static int check_version(const struct group *have, const uint64_t *expect, struc
 
 static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint64_t version)
 {
-	struct skv_group_spec copy;
 	struct group *have;
 	int rc = SKV_OK;
 	struct partition *p = admin_follow(c);
@@ -266,10 +265,8 @@ static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint6
 	if (!have) {
 		rc = partition_add_group(p, g, version);
 	} else {
-		rc = group_spec_copy(&copy, g);
+		rc = partition_change_group(p, have, g);
 		if (rc == SKV_OK) {
-			group_spec_free(&have->spec);
-			have->spec = copy;
 			rc = policy_set(p, have);
 			have->version = version;
 			have->reclaim_at = 0;
@@ -279,8 +276,8 @@ static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint6
 	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
-static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum admin_put how,
-		     const uint64_t *expect, bool *created, struct skv_error *err)
+int one_group_put(struct skv_core *c, const struct skv_group_spec *spec, enum skv_put how,
+		  const uint64_t *expect, bool *created, struct skv_error *err)
 {
 	struct skv_group_spec copy = *spec, *g = &copy;
 	struct skv_buf b = { 0 };
@@ -320,18 +317,6 @@ static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum
 	if (rc == SKV_OK)
 		rc = adopt_group(c, g, version);
 	return admin_leave(c, rc);
-}
-
-int one_group_put(struct skv_core *c, const struct skv_group_spec *spec,
-		  const uint64_t *expect, bool *created, struct skv_error *err)
-{
-	return put_group(c, spec, PUT_ANY, expect, created, err);
-}
-
-int one_group_create(struct skv_core *c, const struct skv_group_spec *spec,
-		     struct skv_error *err)
-{
-	return put_group(c, spec, PUT_NEW, NULL, NULL, err);
 }
 
 int one_group_delete(struct skv_core *c, const char *name, struct skv_error *err)

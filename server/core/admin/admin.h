@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <skv/core.h>
 #include <skv/lock.h>
 
 struct partition;
@@ -20,15 +21,10 @@ struct skv_core;
 struct skv_storage_spec;
 struct skv_error;
 
-/* Conditions under which an instance may go. */
-struct unused {
-	uint64_t ms;
-	bool empty;
-};
-/* instance.c: deletes it with its blocks, if `limit` (NULL: none) holds at that moment; else
- * SKV_E_IN_USE. `wait`: for the turn; else SKV_E_TIMEOUT if somebody has it. */
-int instance_end(struct skv_core *c, const char *tenant, const char *id, const struct unused *limit,
-		 bool wait, struct skv_error *err);
+/* instance.c: skv_cluster_instance_delete. `wait`: for the turn; else SKV_E_TIMEOUT if somebody has
+ * it. */
+int instance_end(struct skv_core *c, const char *tenant, const char *id,
+		 const struct skv_unused *unused, bool wait, struct skv_error *err);
 
 /* As admin_enter, but SKV_E_TIMEOUT where that would wait. */
 int admin_try(struct skv_core *c, struct skv_error *err);
@@ -62,10 +58,8 @@ int admin_out_of_step(struct skv_core *c, int rc);
  * know, causes a reload. */
 int admin_written(struct skv_core *c, int rc);
 
-/* Which objects a put accepts. */
-enum admin_put { PUT_ANY, PUT_NEW, PUT_THERE };
 /* Checks the put against the object's existence: SKV_E_CONFLICT, SKV_E_NOT_FOUND, with `field`. */
-int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field,
+int admin_check_put(enum skv_put how, bool exists, const char *what, const char *field,
 		    const char *name, struct skv_error *err);
 
 /* node.c: has a storage of type memory exactly one node? SKV_E_INVALID. */

@@ -19,6 +19,7 @@
 #include <model/birth.h>
 #include <model/block.h>
 #include <model/device.h>
+#include <model/find.h>
 #include <model/index.h>
 #include <model/mark.h>
 #include <model/move.h>
@@ -443,14 +444,19 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 /* Returns the number of blocks in its instances. */
 static uint64_t check_members(struct check *k, const struct group *g)
 {
+	uint32_t n = 0;
+
 	k->sum = (struct group_sum){ 0 };
-	for (size_t i = 0; i < k->p->n_inst; i++) {
-		if (k->p->inst[i]->group != g)
-			continue;
-		check_instance_counts(k, k->p->inst[i]);
+	for (const struct instance *inst = g->members; inst; inst = inst->next_member, n++) {
+		if (inst->group != g)
+			problem(k, "instance %u: not of the group that has it", inst->id);
+		check_instance_counts(k, inst);
 		k->sum.blocks += k->blocks;
 		k->sum.used_bytes += k->used_bytes;
 	}
+	if (n != g->n_instances)
+		problem(k, "group %s: %u instances, counted %u", g->spec.name ? g->spec.name : "",
+			g->n_instances, n);
 	for (const struct instance *retired = k->p->retired; retired;
 	     retired = retired->next_retired) {
 		if (retired->group != g)
@@ -500,9 +506,51 @@ static void check_tenant_sums(struct check *k, const struct tenant *t)
 				(unsigned long long)tenant_has(t, i), i);
 }
 
+static void check_volume_groups(struct check *k, const struct volume *v)
+{
+	const struct partition *p = k->p;
+	uint32_t n = 0;
+
+	for (size_t g = 0; g < p->n_group; g++)
+		for (uint32_t i = 0; i < p->group[g]->spec.n_storages; i++)
+			n += strcmp(p->group[g]->spec.storages[i], v->dev->name) == 0;
+	if (n != v->n_groups)
+		problem(k, "storage %s: %u groups, counted %u", v->dev->name, v->n_groups, n);
+}
+
+/* Each object is where its name and its number are looked for. */
+static void check_order(struct check *k)
+{
+	const struct partition *p = k->p;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < p->n_inst; i++) {
+		const struct instance *inst = p->inst[i];
+
+		if (instance_place(p, inst->spec.tenant, inst->spec.id, inst->id) != i ||
+		    instance_by_id(p, inst->id) != inst)
+			problem(k, "instance %u: out of order", inst->id);
+	}
+	for (size_t i = 0; i < p->n_group; i++)
+		if (group_find(p, p->group[i]->spec.name) != p->group[i])
+			problem(k, "group %s: out of order", p->group[i]->spec.name);
+	for (uint32_t i = 0; i < p->n_volume; i++) {
+		const struct volume *v = &p->volume[i];
+
+		n += v->pool != NULL;
+		if (v->pool && volume_find(p, v->dev->name) != (int)i)
+			problem(k, "storage %s: out of order", v->dev->name);
+		if (v->pool)
+			check_volume_groups(k, v);
+	}
+	if (n != p->n_named)
+		problem(k, "%u storages, counted %u", p->n_named, n);
+}
+
 static void check_objects(struct check *k)
 {
-	uint64_t blocks = check_members(k, &k->p->detached);
+	const struct group *none = &k->p->detached;
+	uint64_t blocks = check_members(k, none);
 
 	for (size_t i = 0; i < k->p->n_tenant; i++)
 		check_tenant_sums(k, k->p->tenant[i]);
@@ -511,6 +559,7 @@ static void check_objects(struct check *k)
 	if (blocks != k->p->blocks)
 		problem(k, "%llu blocks, counted %llu", (unsigned long long)k->p->blocks,
 			(unsigned long long)blocks);
+	check_order(k);
 	check_links(k);
 	check_births(k);
 	check_sessions(k);
@@ -568,12 +617,14 @@ int one_check(struct skv_core *c, struct skv_error *err)
 
 static void fsck_files(struct check *k, struct skv_core *c)
 {
+	const struct journal_end *end = &k->p->end;
+
 	for (uint32_t i = 0; i < c->n_device; i++) {
 		struct skv_error err = { 0 };
 		int rc = device_open(c->device[i], false, &err);
 
 		if (rc == SKV_OK)
-			rc = claim_check(c->device[i], &k->p->end, &err);
+			rc = claim_check(c->device[i], end, &err);
 		if (rc == SKV_OK)
 			rc = device_check_files(c->device[i], volume_by_id(k->p, c->device[i]->id),
 						&err);
@@ -604,9 +655,9 @@ static int fsck_partition(struct skv_core *c, bool files, struct check *k, struc
 	return SKV_OK;
 }
 
-int fsck_one(struct skv_store *store, uint32_t number, bool files, const char *fs_master_token_file,
-	     void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out,
-	     struct skv_error *err)
+int fsck_one(struct skv_store *store, const struct one_place *at, bool files,
+	     const char *fs_master_token_file, void (*say)(void *ctx, const char *text), void *ctx,
+	     struct skv_fsck_report *out, struct skv_error *err)
 {
 	struct skv_core_options o;
 	struct skv_core *c = NULL;
@@ -618,10 +669,9 @@ int fsck_one(struct skv_store *store, uint32_t number, bool files, const char *f
 	memset(out, 0, sizeof *out);
 	skv_core_options_init(&o);
 	o.store = store;
-	o.partition = number;
 	o.fs_master_token_file = fs_master_token_file;
 	o.manual = true;
-	rc = one_create(&o, &c, err);
+	rc = one_create(&o, at, &c, err);
 	if (rc != SKV_OK)
 		return rc;
 	rc = skv_store_acquire(store, 0, c->owner, o.owner_lease_ms, &fence, holder, sizeof holder,

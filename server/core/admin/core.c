@@ -2,7 +2,7 @@
  * core.c - the core as a whole: options, threads, lock, creation and shutdown.
  *
  * Threads: committer (commit.c), owner thread (owner.c), ticker (tick.c, owner_load), checkpointer
- * (checkpoint.c), two per storage (device.c, device_hand.c). turn_lock only guards their stop and
+ * (checkpoint.c), those of storages (device.c, errand.c). turn_lock only guards their stop and
  * wake flags.
  */
 #include <stdio.h>
@@ -18,11 +18,11 @@
 #include <lock/one.h>
 #include <lock/turn.h>
 #include <model/region.h>
-#include <model/rules.h>
 #include <model/tenant.h>
 #include <model/partition.h>
 #include <journal/change.h>
 #include <journal/commit.h>
+#include <journal/end.h>
 #include <journal/format.h>
 #include <journal/registry_write.h>
 #include <storage/claim.h>
@@ -203,7 +203,8 @@ static const struct core_events events = {
 /* ---- creation and shutdown
  * ---------------------------------------------------------------------------- */
 
-int one_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err)
+int one_create(const struct skv_core_options *o, const struct one_place *at, struct skv_core **out,
+	       struct skv_error *err)
 {
 	struct skv_core *c = skv_calloc(1, sizeof *c);
 
@@ -228,10 +229,12 @@ int one_create(const struct skv_core_options *o, struct skv_core **out, struct s
 	skv_mutex_init(&c->turn_lock);
 	skv_cond_init(&c->turn_wake);
 	c->gate = gate_create(!o->assigned);
-	c->rules = o->lead ? o->lead->rules : rules_make();
+	c->number = at->number;
+	c->shares = at->shares;
+	c->rules = at->rules;
 	c->regions = regions_make(!o->manual);
 	c->written = written_create();
-	if (!c->gate || !c->rules || !c->regions || !c->written || commit_init(c) != SKV_OK) {
+	if (!c->gate || !c->regions || !c->written || commit_init(c) != SKV_OK) {
 		one_destroy(c);
 		return SKV_E_NOMEM;
 	}
@@ -297,7 +300,7 @@ static void note_end(struct skv_core *c)
 
 	core_lock(c);
 	if (c->partition)
-		c->partition->durable = c->partition->end;
+		journal_is_durable(c->partition);
 	core_unlock(c);
 	claims_ask(c);
 	while (!claims_noted(c) && skv_now_us() < until && core_pause(c, 2))
@@ -391,8 +394,6 @@ void one_destroy(struct skv_core *c)
 	skv_cond_destroy(&c->turn_wake);
 	skv_mutex_destroy(&c->turn_lock);
 	skv_rwlock_destroy(&c->lock);
-	if (!c->o.lead)
-		rules_free(c->rules);
 	skv_free(c->device);
 	skv_free(c);
 }
@@ -441,21 +442,6 @@ int one_ready(struct skv_core *c, struct skv_error *err)
 	return any ? SKV_OK : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage is healthy");
 }
 
-int one_wait_ready(struct skv_core *c, uint32_t timeout_ms)
-{
-	uint64_t until = skv_now_us() + (uint64_t)timeout_ms * 1000;
-
-	while (one_state_get(c) != SKV_CORE_READY) {
-		if (skv_now_us() >= until)
-			return SKV_E_TIMEOUT;
-		if (c->o.manual)
-			one_tick(c);
-		else if (!core_wait(c, 5, NULL))
-			return SKV_E_TIMEOUT; /* stopping: it will never be ready */
-	}
-	return SKV_OK;
-}
-
 const struct skv_secret *one_secret(const struct skv_core *c)
 {
 	return atomic_load_explicit(&c->has_secret, memory_order_acquire) ? &c->secret : NULL;
@@ -470,11 +456,17 @@ void one_counters_get(const struct skv_core *c, struct skv_core_counters *out)
 	out->lock_wait_us = atomic_load_explicit(&c->lock.waited_us, memory_order_relaxed);
 }
 
-void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store_counters *out)
+void one_store_counters_get(const struct skv_core *c, struct skv_core_store_counters *out)
 {
 	struct skv_store_counters s;
+	const char *what;
 
 	skv_store_counters_get(c->store, &s);
-	*out = (struct skv_core_store_counters){ s.calls,        s.errors,    s.appends,
-						 s.append_bytes, s.append_us, s.append_max_us };
+	*out = (struct skv_core_store_counters){ s.calls,
+						 s.errors,
+						 s.appends,
+						 s.append_bytes,
+						 s.append_us,
+						 s.append_max_us,
+						 skv_store_wait_us(c->store, &what) };
 }

@@ -95,38 +95,36 @@ int one_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 	return rc;
 }
 
-/* What an administrator wants done with a file. */
-enum wish { KEEP, DRAIN, MOVE, FORGET };
-
 /* Changes a copy of the file as wished. SKV_PENDING: nothing to change. */
-static int judge_wish(const struct volume *s, const struct volume_file *have, enum wish wish,
-		      struct volume_file *f, struct skv_error *err)
+static int judge_wish(const struct volume *s, const struct volume_file *have,
+		      const struct skv_file_wish *wish, struct volume_file *f,
+		      struct skv_error *err)
 {
 	const bool going = have->state == FILE_GOING;
 
 	*f = *have;
-	if (wish == FORGET && going)
+	if (wish->forget && going)
 		return SKV_PENDING;
-	if (wish == FORGET) {
+	if (wish->forget) {
 		if (!have->lost && !have->bad && device_healthy(s->dev))
 			return skv_fail(err, SKV_E_CONFLICT, "forget",
 					"slab file %u is whole: drain it instead", have->number);
 		f->lost = true;
 		return have->lost ? SKV_PENDING : SKV_OK;
 	}
-	if (going && wish == KEEP)
+	if (going && !wish->draining)
 		return skv_fail(err, SKV_E_CONFLICT, "draining",
 				"slab file %u is empty and being removed: it is too late",
 				have->number);
-	f->asked = wish != KEEP;
-	f->asked_move = wish == MOVE;
+	f->asked = wish->draining;
+	f->asked_move = wish->move;
 	return going || (have->asked == f->asked && have->asked_move == f->asked_move)
 		       ? SKV_PENDING
 		       : SKV_OK;
 }
 
 /* Copies the file out, changed as wished. */
-static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, enum wish wish,
+static int look_at_file(struct skv_core *c, const char *storage, const struct skv_file_wish *wish,
 			struct volume_file *f, char key[64], struct skv_error *err)
 {
 	const struct volume_file *have = NULL;
@@ -137,15 +135,15 @@ static int look_at_file(struct skv_core *c, const char *storage, uint32_t number
 		return rc;
 	at = volume_find(p, storage);
 	if (at >= 0)
-		have = file_find(&p->volume[at], number);
+		have = file_find(&p->volume[at], wish->file);
 	if (at < 0)
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", storage);
 	else if (!have || have->state == FILE_GONE)
-		rc = no_file(err, storage, number);
+		rc = no_file(err, storage, wish->file);
 	else
 		rc = judge_wish(&p->volume[at], have, wish, f, err);
 	if (rc == SKV_OK)
-		registry_file_key(key, p->volume[at].dev->id, number);
+		registry_file_key(key, p->volume[at].dev->id, wish->file);
 	core_unlock(c);
 	return rc;
 }
@@ -170,45 +168,34 @@ static void adopt_file(struct skv_core *c, const char *storage, const struct vol
 		core_unlock(c);
 }
 
-static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, enum wish wish,
-		      struct skv_error *err)
+int one_file_put(struct skv_core *c, const char *storage, const struct skv_file_wish *wish,
+		 struct skv_error *err)
 {
 	struct volume_file f = { 0 };
 	struct skv_buf doc = { 0 };
 	char key[64];
-	int rc = admin_enter(c, err);
+	int rc;
 
+	if (wish->move && !wish->draining && !wish->forget)
+		return skv_fail(err, SKV_E_INVALID, "move", "only of a file that is to drain");
+	rc = admin_enter(c, err);
 	if (rc != SKV_OK)
 		return rc;
-	rc = look_at_file(c, storage, file, wish, &f, key, err);
+	rc = look_at_file(c, storage, wish, &f, key, err);
 	if (rc != SKV_OK)
 		return admin_leave(c, rc == SKV_PENDING ? SKV_OK : rc);
 	registry_put_file(&doc, &f);
 	rc = registry_put(c, c->turn_fence, key, f.version, &doc, &f.version, err);
 	skv_buf_destroy(&doc);
 	if (rc == SKV_E_CONFLICT) /* it went meanwhile */
-		rc = wish == KEEP
+		rc = !wish->draining && !wish->forget
 			     ? skv_fail(err, rc, "draining",
 					"slab file %u is empty and being removed: it is too late",
-					file)
+					wish->file)
 			     : SKV_OK;
 	else
 		rc = admin_written(c, rc);
 	if (rc == SKV_OK)
 		adopt_file(c, storage, &f);
 	return admin_leave(c, rc);
-}
-
-int one_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
-		   struct skv_error *err)
-{
-	if (move && !on)
-		return skv_fail(err, SKV_E_INVALID, "move", "only of a file that is to drain");
-	return grant_wish(c, storage, file, !on ? KEEP : move ? MOVE : DRAIN, err);
-}
-
-int one_file_forget(struct skv_core *c, const char *storage, uint32_t file,
-		    struct skv_error *err)
-{
-	return grant_wish(c, storage, file, FORGET, err);
 }

@@ -224,13 +224,13 @@ struct due {
 };
 
 /* How many of them are in `out`, of ROUND_INSTANCES. */
-static uint32_t find_due(struct skv_core *c, struct due *out, struct unused *limit)
+static uint32_t find_due(struct skv_core *c, struct due *out, struct skv_unused *limit)
 {
 	struct partition *p;
 	uint32_t n = 0;
 
 	core_lock(c);
-	*limit = (struct unused){ c->o.instance_idle_ms, true };
+	*limit = (struct skv_unused){ c->o.instance_idle_ms, false };
 	p = c->partition;
 	for (size_t i = 0; p && p->idle.due && i < p->n_inst && n < ROUND_INSTANCES; i++) {
 		const struct instance *inst = p->inst[i];
@@ -249,7 +249,7 @@ static uint32_t find_due(struct skv_core *c, struct due *out, struct unused *lim
 static void drop_due(struct skv_core *c)
 {
 	struct due *due = skv_calloc(ROUND_INSTANCES, sizeof *due);
-	struct unused limit = { .ms = 0 };
+	struct skv_unused limit = { .ms = 0 };
 	uint32_t n = due ? find_due(c, due, &limit) : 0, dropped = 0;
 
 	for (uint32_t i = 0; i < n; i++) {

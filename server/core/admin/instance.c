@@ -21,6 +21,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/quota_share.h>
+#include <model/rules.h>
 #include <model/volume.h>
 #include <journal/change.h>
 #include <journal/commit.h>
@@ -103,6 +104,7 @@ static int check_instance(const struct partition *p, const struct skv_instance_s
 {
 	const struct group *g = group_find(p, i->group);
 	char field[SKV_FIELD_MAX];
+	int rc = SKV_OK;
 
 	ASSERT_SHARED(p);
 	if (!g)
@@ -117,11 +119,17 @@ static int check_instance(const struct partition *p, const struct skv_instance_s
 				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice",
 						i->specs[s].name);
 	}
+	if (skv_mem_level() == SKV_MEM_TIGHT)
+		return skv_fail(err, SKV_E_NOMEM, NULL,
+				"the manager's memory is used up: give it more (memory_max)");
 	if (g->spec.max_instances && g->n_instances >= g->spec.max_instances)
 		return skv_fail(err, SKV_E_TOO_MANY, "group",
 				"group '%s' has %u instances, as many as its max_instances allow",
 				g->spec.name, g->n_instances);
-	return check_fit(p, g, i, err);
+	if (!*g->spec.tier_of) /* no copies */
+		rc = rules_room(p->core->rules, i->tenant,
+				strncmp(i->group, SKV_SPACES, strlen(SKV_SPACES)) == 0, err);
+	return rc == SKV_OK ? check_fit(p, g, i, err) : rc;
 }
 
 static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id,
@@ -198,19 +206,21 @@ static double cost_of_copies(const struct skv_placement *p)
 	return (double)(p->slot_bytes + p->copied_bytes) / (double)p->slot_bytes;
 }
 
-/* Logs, at registration, how its blocks are laid out on storages with chunks if that has a cost. */
+/* Logs, at registration, how its blocks are laid out on storages with chunks if that has a cost,
+ * and that layouts may find no room. */
 static void tell_placements(struct skv_core *c, const struct skv_instance_spec *i)
 {
 	struct skv_instance_view *v;
 	struct skv_error ignored;
 	struct skv_arena a;
-	uint32_t n;
+	bool there;
 
 	skv_arena_init(&a);
-	if (one_instances(c, i->tenant, i->id, &a, &v, &n, &ignored) != SKV_OK)
-		n = 0;
-	for (uint32_t k = 0; n > 0 && k < v[0].n_placements; k++) {
-		const struct skv_placement *p = &v[0].placements[k];
+	there = one_instance(c, i->tenant, i->id, &a, &v, &ignored) == SKV_OK;
+	if (there && *v->warning)
+		skv_log(SKV_LOG_WARN, "core", "instance %s: %s", i->id, v->warning);
+	for (uint32_t k = 0; there && k < v->n_placements; k++) {
+		const struct skv_placement *p = &v->placements[k];
 
 		if (p->wasted_bytes || p->copied_bytes)
 			skv_log(SKV_LOG_WARN, "core",
@@ -225,8 +235,8 @@ static void tell_placements(struct skv_core *c, const struct skv_instance_spec *
 	skv_arena_destroy(&a);
 }
 
-static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec,
-			enum admin_put how, bool *created, struct skv_error *err)
+int one_instance_put(struct skv_core *c, const struct skv_instance_spec *spec, enum skv_put how,
+		     bool *created, struct skv_error *err)
 {
 	struct skv_instance_spec copy = *spec, *i = &copy;
 	struct instance *have;
@@ -272,18 +282,6 @@ static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec
 	if (rc == SKV_OK && !have)
 		tell_placements(c, i);
 	return admin_leave(c, rc);
-}
-
-int one_instance_put(struct skv_core *c, const struct skv_instance_spec *spec, bool *created,
-		     struct skv_error *err)
-{
-	return put_instance(c, spec, PUT_ANY, created, err);
-}
-
-int one_instance_create(struct skv_core *c, const struct skv_instance_spec *spec,
-			struct skv_error *err)
-{
-	return put_instance(c, spec, PUT_NEW, NULL, err);
 }
 
 void latch_init(struct latch *l)
@@ -333,14 +331,14 @@ static int queue_drop(struct partition *p, struct instance *inst, struct waiter 
 }
 
 static int check_unused(const struct partition *p, const struct instance *inst,
-			const struct unused *limit, struct skv_error *err)
+			const struct skv_unused *limit, struct skv_error *err)
 {
 	if (inst->deleting) /* by an earlier call that failed afterwards */
 		return SKV_OK;
 	if (idle_ms(p, inst) < limit->ms)
 		return skv_fail(err, SKV_E_IN_USE, "unused_s", "it was used %llu seconds ago",
 				(unsigned long long)(idle_ms(p, inst) / 1000));
-	if (limit->empty && !idle_is_empty(inst))
+	if (!limit->with_blocks && !idle_is_empty(inst))
 		return skv_fail(err, SKV_E_IN_USE, "with_blocks",
 				"it holds blocks, pins or sessions");
 	return SKV_OK;
@@ -349,8 +347,8 @@ static int check_unused(const struct partition *p, const struct instance *inst,
 /* Journals the removal of its blocks, and waits for it. *id, *version and *doc are set from its
  * registration. */
 static int drop(struct skv_core *c, const char *tenant, const char *name,
-		const struct unused *limit, uint32_t *id, uint64_t *version, struct skv_buf *doc,
-		struct skv_error *err)
+		const struct skv_unused *limit, uint32_t *id, uint64_t *version,
+		struct skv_buf *doc, struct skv_error *err)
 {
 	struct latch latch;
 	struct waiter w = { .completion.done = { latch_open, &latch }, .err = err };
@@ -385,8 +383,8 @@ static int drop(struct skv_core *c, const char *tenant, const char *name,
 	return rc;
 }
 
-int instance_end(struct skv_core *c, const char *tenant, const char *id, const struct unused *limit,
-		 bool wait, struct skv_error *err)
+int instance_end(struct skv_core *c, const char *tenant, const char *id,
+		 const struct skv_unused *limit, bool wait, struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
 	uint64_t version = 0;
@@ -412,15 +410,7 @@ int instance_end(struct skv_core *c, const char *tenant, const char *id, const s
 }
 
 int one_instance_delete(struct skv_core *c, const char *tenant, const char *id,
-			struct skv_error *err)
+			const struct skv_unused *unused, struct skv_error *err)
 {
-	return instance_end(c, tenant, id, NULL, true, err);
-}
-
-int one_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
-			       uint64_t unused_ms, bool with_blocks, struct skv_error *err)
-{
-	const struct unused limit = { unused_ms, !with_blocks };
-
-	return instance_end(c, tenant, id, &limit, true, err);
+	return instance_end(c, tenant, id, unused, true, err);
 }

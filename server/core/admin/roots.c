@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include <lock/core.h>
+#include <lock/one.h>
 
 /* Is `text` a path in which no step is "." or ".."? */
 static bool goes_down(const char *text)
@@ -58,7 +59,7 @@ static bool is_below(const char *path, const char *top)
 	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0' || n == 1);
 }
 
-int skv_core_root_allowed(const struct skv_core *c, const char *root, struct skv_error *err)
+int one_root_allowed(const struct skv_core *c, const char *root, struct skv_error *err)
 {
 	const char *roots = c->o.storage_roots ? c->o.storage_roots : "";
 	char one[PATH_MAX], top[PATH_MAX], real[PATH_MAX];

@@ -31,7 +31,6 @@
 #include <recovery/checkpoint.h>
 #include "admin.h"
 
-#define DEFAULT_UNIT (64ull << 20)
 #define DEFAULT_FILE (1ull << 30) /* KVCM's local SDK maps whole files */
 #define CHUNKED_FILE_CHUNKS 16384u /* chunks of a slab file on 3FS, within these bounds: few enough
 				    * files for a host to keep all open, */
@@ -55,10 +54,17 @@ static bool lies_below(const char *path, const char *mount)
 	return *mount == '/' && strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
+/* Slots of a few chunks are packed into segments, which are longer if the unit is (geometry.c). */
+uint64_t one_storage_unit(const struct skv_storage_spec *s)
+{
+	return skv_storage_find(s->type)->chunked ? SKV_UNIT_MAX
+						  : skv_pool_default_unit(s->capacity);
+}
+
 static int check_sizes(struct skv_storage_spec *s, struct skv_error *err)
 {
 	if (s->unit == 0)
-		s->unit = DEFAULT_UNIT;
+		s->unit = one_storage_unit(s);
 	if (s->unit < 4096 || (s->unit & (s->unit - 1)) || s->unit > (1ull << 40))
 		return skv_fail(err, SKV_E_INVALID, "unit", "a power of two from 4096 on");
 	if (s->capacity < s->unit || s->capacity > (1ull << 60))
@@ -379,9 +385,7 @@ static int add_storage(struct skv_core *c, const struct skv_storage_spec *s, uin
 		if (rc == SKV_OK)
 			rc = device_add(c, d);
 		if (rc == SKV_OK) {
-			atomic_store(&d->healthy, true);
-			atomic_store(&d->fs_free, UINT64_MAX);
-			d->problem[0] = '\0';
+			device_opened(d);
 			*dev = NULL;
 		}
 	}
@@ -408,7 +412,7 @@ static int create_storage(struct skv_core *c, const struct skv_storage_spec *s,
 	if (rc != SKV_OK)
 		return rc;
 	dev->fresh = true;
-	rc = device_open(dev, c->o.partition == 0, &why); /* the first makes it for all */
+	rc = device_open(dev, c->number == 0, &why); /* the first makes it for all */
 	dev->fresh = false;
 	if (rc == SKV_OK)
 		rc = claim_look(dev, &why);
@@ -428,21 +432,26 @@ static int create_storage(struct skv_core *c, const struct skv_storage_spec *s,
 	return rc;
 }
 
-/* Administrators take turns, so what was found stays valid. */
-static int is_meant(struct skv_core *c, const char *name, enum admin_put how, struct skv_error *err)
+/* Administrators take turns, so what was found stays valid. A storage that exists keeps its unit,
+ * whatever the default is for its new capacity. */
+static int is_meant(struct skv_core *c, struct skv_storage_spec *s, enum skv_put how,
+		    struct skv_error *err)
 {
-	int rc = SKV_OK;
+	int at, rc = SKV_OK;
 	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
-	rc = admin_check_put(how, volume_find(p, name) >= 0, "storage", "name", name, err);
+	at = volume_find(p, s->name);
+	if (at >= 0 && !s->unit && !p->volume[at].dev->ops->counted)
+		s->unit = p->volume[at].dev->unit;
+	rc = admin_check_put(how, at >= 0, "storage", "name", s->name, err);
 	core_unlock(c);
 	return rc;
 }
 
-static int put_storage(struct skv_core *c, const struct skv_storage_spec *spec, enum admin_put how,
-		       bool *created, struct skv_error *err)
+int one_storage_put(struct skv_core *c, const struct skv_storage_spec *spec, enum skv_put how,
+		    bool *created, struct skv_error *err)
 {
 	struct skv_storage_spec s = *spec;
 	int rc = admin_enter(c, err);
@@ -456,13 +465,13 @@ static int put_storage(struct skv_core *c, const struct skv_storage_spec *spec, 
 		return rc;
 	if (created)
 		*created = false;
-	rc = is_meant(c, s.name, how, err);
+	rc = is_meant(c, &s, how, err);
 	if (rc != SKV_OK)
 		return admin_leave(c, rc);
 	rc = check_storage(&s, err);
 	if (rc == SKV_OK)
 		rc = update_storage(c, &s, err);
-	if (rc == SKV_E_NOT_FOUND && how != PUT_THERE) {
+	if (rc == SKV_E_NOT_FOUND && how != SKV_PUT_THERE) {
 		skv_error_clear(err);
 		rc = create_storage(c, &s, err);
 		if (created)
@@ -471,31 +480,13 @@ static int put_storage(struct skv_core *c, const struct skv_storage_spec *spec, 
 	return admin_leave(c, rc);
 }
 
-int one_storage_put(struct skv_core *c, const struct skv_storage_spec *spec, bool *created,
-		    struct skv_error *err)
-{
-	return put_storage(c, spec, PUT_ANY, created, err);
-}
-
-int one_storage_create(struct skv_core *c, const struct skv_storage_spec *spec,
-		       struct skv_error *err)
-{
-	return put_storage(c, spec, PUT_NEW, NULL, err);
-}
-
-int one_storage_change(struct skv_core *c, const struct skv_storage_spec *spec,
-		       struct skv_error *err)
-{
-	return put_storage(c, spec, PUT_THERE, NULL, err);
-}
-
 static int storage_idle(const struct partition *p, int at, struct skv_error *err)
 {
 	const struct volume *s = &p->volume[at];
 	struct skv_pool_stats st;
 
 	ASSERT_SHARED(p);
-	for (size_t g = 0; g < p->n_group; g++)
+	for (size_t g = 0; s->n_groups && g < p->n_group; g++)
 		for (uint32_t i = 0; i < p->group[g]->spec.n_storages; i++)
 			if (!p->group[g]->spec.loose_storages &&
 			    strcmp(p->group[g]->spec.storages[i], s->dev->name) == 0)

@@ -7,6 +7,8 @@
 #include "idle.h"
 #include "tick.h"
 
+#include <skv/mem.h>
+
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
@@ -19,12 +21,14 @@
 #include <model/session.h>
 #include <journal/snapshot.h>
 #include <storage/claim.h>
+#include <storage/device.h>
 #include <evict/clear.h>
 #include <evict/drain.h>
 #include <evict/evict.h>
 #include <ops/damage.h>
 #include <ops/end.h>
 #include <ops/horizon.h>
+#include <ops/limits.h>
 #include <ops/pin.h>
 #include <ops/start.h>
 #include <ops/trim.h>
@@ -49,6 +53,16 @@ static struct portion next_portion(size_t *at, size_t n)
 	return now;
 }
 
+/* When memory is full there may be as many blocks as there are. */
+static void look_at_memory(struct partition *p)
+{
+	ASSERT_EXCLUSIVE(p);
+	if (skv_mem_level() == SKV_MEM_FREE)
+		p->most_blocks = 0;
+	else if (!p->most_blocks)
+		p->most_blocks = limits_blocks(p) + 1;
+}
+
 /* Returns ms to wait. */
 static uint32_t tick_partition(struct partition *p)
 {
@@ -60,6 +74,7 @@ static uint32_t tick_partition(struct partition *p)
 	bool more;
 
 	birth_look(p);
+	look_at_memory(p);
 	session_expire_due(p, now);
 	moves_expire(p, now);
 	damages_go_on(p, now);
@@ -96,6 +111,7 @@ uint32_t tick_once(struct skv_core *c)
 		return standby_step(c);
 	if (owner_state(c) != OWN_OWNING)
 		return TICK_MS; /* CLOSING: nothing may follow the clean checkpoint */
+	devices_watch(c);
 	skv_rwlock_read(&c->lock);
 	if (c->partition)
 		uses_look(c->partition, skv_now_ms(c->clock));

@@ -18,12 +18,16 @@
 #define AHEAD_PICKS 128u /* blocks of one class per call: bounds the time under the lock */
 
 /* Free slots to keep for a class: recent demand (freed slots come back only with the next commit,
- * or sync), at most a share of the storage, and a part of that at rest. More was of no use: starts
- * evict behind themselves, and a sync is asked for when few of the slots are free already. */
+ * or sync), at most a share of what the class has, and a part of that at rest. More was of no use:
+ * starts evict behind themselves, and a sync is asked for when few of the slots are free already.
+ */
 static uint64_t free_target(const struct partition *p, const struct volume *s,
-			    const struct volume_class *c)
+			    uint32_t class_id)
 {
-	uint64_t slots = s->file_bytes / (c->stride ? c->stride : 1);
+	const struct volume_class *c = &s->class[class_id];
+	uint64_t has = skv_pool_class_bytes(s->pool, class_id);
+	uint64_t bytes = has < s->file_bytes ? has : s->file_bytes;
+	uint64_t slots = bytes / (c->stride ? c->stride : 1);
 	uint64_t share = slots / 100 * p->core->o.free_percent, rest = share / REST_SHARE;
 
 	ASSERT_SHARED(p);
@@ -65,7 +69,7 @@ static bool keeps_free(const struct partition *p, uint32_t volume)
 static uint64_t keep_free(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t most)
 {
 	struct volume *s = &p->volume[volume];
-	uint64_t target = free_target(p, s, &s->class[class_id]);
+	uint64_t target = free_target(p, s, class_id);
 	uint64_t free = skv_pool_available(s->pool, class_id);
 	uint64_t have = free + s->class[class_id].removing;
 	uint64_t need = have < target ? target - have : 0;
@@ -73,7 +77,7 @@ static uint64_t keep_free(struct partition *p, uint32_t volume, uint32_t class_i
 	const struct evict_for nobody = { .in = &anyone };
 
 	ASSERT_EXCLUSIVE(p);
-	p->room_is_low |= free < target / 2;
+	room_note(p, p->room_is_low || free < target / 2);
 	return need ? evict_slots(p, volume, class_id, need < most ? need : most, &nobody) : 0;
 }
 

@@ -43,14 +43,6 @@ struct clear {
 	struct instance *fresh, *retired;
 };
 
-static void take_place(struct partition *p, const struct instance *of, struct instance *inst)
-{
-	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst[i] == of)
-			p->inst[i] = inst;
-	p->inst_turn++;
-}
-
 /* Hides its blocks, or shows them again. */
 static void set_retired(struct partition *p, struct instance *inst, bool on)
 {
@@ -87,7 +79,7 @@ static void clear_undo(struct partition *p, struct change *ch)
 	leave_retired(p, retired);
 	retired->retiring = NULL;
 	set_retired(p, retired, false);
-	take_place(p, fresh, retired);
+	partition_replace_instance(p, fresh, retired);
 	table_drop(p, fresh);
 	instance_free(fresh);
 }
@@ -324,7 +316,7 @@ int clear_queue(struct partition *p, struct instance *inst, bool drop, struct ch
 	inst->retiring = &t->change;
 	fresh->clear = &t->change;
 	fresh->deleting = drop;
-	take_place(p, inst, fresh);
+	partition_replace_instance(p, inst, fresh);
 	set_retired(p, inst, true);
 	inst->next_retired = p->retired;
 	p->retired = inst;

@@ -54,7 +54,8 @@ bool block_evictable(const struct partition *p, const struct instance *inst, con
 		     uint64_t now)
 {
 	ASSERT_SHARED(p);
-	if (inst->retired || block_lease(p, inst, b) > now || pin_kind(b) == SKV_PIN_HARD)
+	if (inst->retired || b->kept || block_lease(p, inst, b) > now ||
+	    pin_kind(b) == SKV_PIN_HARD)
 		return false;
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }
@@ -331,6 +332,19 @@ static bool expel(struct partition *p, struct scope *c, struct block *b)
 	return true;
 }
 
+/* Room is being made for the rest of its request: the blocks above it, which have come no nearer to
+ * the top, are kept, too. */
+static void spare(struct partition *p, const struct scope *c, struct block *b)
+{
+	ASSERT_EXCLUSIVE(p);
+	if (c->w.in)
+		c->w.in->full = true;
+	while (b->parent != NO_BLOCK && !block_get(p, b->parent)->kept) {
+		b = block_get(p, b->parent);
+		b->kept = 1;
+	}
+}
+
 /* May it be evicted? If not, requeues it. */
 static bool settle(struct partition *p, struct scope *c, const struct first *f, uint64_t now)
 {
@@ -340,9 +354,11 @@ static bool settle(struct partition *p, struct scope *c, const struct first *f, 
 
 	ASSERT_EXCLUSIVE(p);
 	COUNT(p->core, evict_examined, 1);
-	if (is_held(f) ? evict_held_key(b, lease, now) == f->key
+	if (is_held(f) ? !b->kept && evict_held_key(b, lease, now) == f->key
 		       : block_evictable(p, inst, b, now) && as_placed(inst, b, f))
 		return true;
+	if (b->kept)
+		spare(p, c, b);
 	evict_consider_at(p, b, lease, now);
 	c->looks--;
 	return false;

@@ -2,13 +2,18 @@
  * rebalance.c - eviction by location: frees whole slabs for another size class, and whole segments.
  *
  * A class without slots and without blocks of its own to evict takes a window of other classes'
- * slabs (evict_rebalance): among those with the fewest used slots, the one whose blocks were used
- * longest ago. If leases cover every window it takes one anyway and waits for their end, since
- * blocks that are read all the time would stay leased for ever. A class that keeps evicting its own
- * blocks while others keep blocks unused for longer would never grow. So it remembers how idle its
- * victims were, and each time it has evicted a slab's worth it looks for a window that has been
- * idle IDLE_RATIO times as long, and takes it. One window at a time, so that slabs move only as
- * fast as the class writes.
+ * slabs (evict_rebalance). A class that keeps evicting its own blocks while others keep blocks
+ * unused for longer would never grow. So the class remembers how idle its victims were, and each
+ * time it has evicted a slab's worth it looks for a window that has been idle IDLE_RATIO times as
+ * long, and takes it: slabs move as fast as the class writes.
+ *
+ * What is held does not keep a window. A window is chosen among those with the fewest used bytes,
+ * by last use, and of these the one whose leases end first. It hands out no slot from
+ * then on. Its leased blocks are hidden, as if deleted: their readers read on, and the slots come
+ * free when the leases end. Leases that are renewed all the time would otherwise never end. Windows
+ * that wait have at most 1 / WAITING_SHARE of the storage, or are one. Hard-pinned blocks and those
+ * being written keep their slab. If all windows have pinned ones and there are movers, one window
+ * at a time is closed, and movers copy these blocks elsewhere (ops/move_find.c).
  *
  * A slot of a segmented class (skv/pool.h) is useless before its whole segment is free: a victim
  * takes the others of its segment along, as far as they may be evicted.
@@ -24,9 +29,12 @@
 
 #include <lock/core.h>
 #include <model/block.h>
+#include <model/device.h>
+#include <model/leases.h>
 #include <model/mark.h>
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/pin.h>
 #include <model/volume.h>
 #include <model/table.h>
 #include <evict/evict.h>
@@ -36,6 +44,8 @@
 
 #define SAMPLES 32u /* slots sampled for a slab's idle time */
 #define IDLE_RATIO 2u
+#define WAITING_SHARE 16u /* of a storage, the part that may wait for leases for other classes */
+#define MOVER_MS 60000u /* a mover that asked within that time is there; also how long it has */
 #define SMOOTH 16 /* victims, roughly, over which a class's idle time is averaged */
 
 uint64_t block_idle_ms(const struct partition *p, const struct block *b, uint64_t now)
@@ -71,17 +81,15 @@ struct rebalance {
 	uint32_t volume;
 	uint64_t now;
 	const struct evict_for *w;
-	bool leased; /* includes leased blocks: they are hidden, and their slots wait for the
-		      * lease */
+	bool may_wait; /* may take slabs with slots that come free only later, */
+	bool may_move; /* or when a mover has copied their pinned blocks */
 };
 
-/* May it be evicted for another class? */
+/* May it be evicted for another class? `by`: blocks leased until then at most. */
 static bool may_go_along(const struct rebalance *st, const struct instance *inst,
-			 const struct block *b)
+			 const struct block *b, uint64_t by)
 {
-	uint64_t now = st->leased ? UINT64_MAX : st->now;
-
-	if (!block_evictable(st->p, inst, b, now) || (b->pinned && !st->w->soft))
+	if (!block_evictable(st->p, inst, b, by) || (b->pinned && !st->w->soft))
 		return false;
 	if (st->w->over)
 		return quota_share_ratio(inst, st->w) > QUOTA_SHARE_ONE ||
@@ -89,33 +97,60 @@ static bool may_go_along(const struct rebalance *st, const struct instance *inst
 	return quota_share_allows(st->w, inst) && tenant_share_allows(st->p, inst, st->w);
 }
 
-static bool slab_may_go(void *ctx, uint32_t slab)
+static bool is_going(const struct instance *inst, const struct block *b)
 {
-	struct rebalance *st = ctx;
-	struct partition *p = st->p;
-	const struct skv_pool *pool = p->volume[st->volume].pool;
-	struct skv_slab_info info;
+	bool going = false;
 
-	if (!skv_pool_slab(pool, slab, &info))
-		return false;
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		going |= b->slot[s].state == SLOT_REMOVING;
+	return going;
+}
+
+/* Could a mover copy it elsewhere? */
+static bool may_move(const struct instance *inst, const struct block *b)
+{
+	bool all = pin_kind(b) == SKV_PIN_HARD && !inst->retired && !block_has_writing(inst, b);
+
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
+		all &= b->slot[s].state == SLOT_ABSENT || b->slot[s].has_checksum;
+	return all;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* For skv_pool_find_victims. */
+static uint32_t slab_waits(void *ctx, uint32_t slab)
+{
+	const struct rebalance *st = ctx;
+	const struct skv_pool *pool = st->p->volume[st->volume].pool;
+	struct skv_slab_info info;
+	uint64_t free_at = st->now;
+
+	if (!skv_pool_slab(pool, slab, &info) || (info.held && !st->may_wait))
+		return SKV_SLAB_STAYS;
+	if (info.held) /* how long is not known */
+		free_at += st->p->core->o.lease_default_ms;
 	for (uint32_t i = 0; i < info.slots; i++) {
 		const struct block *b;
 		const struct instance *inst;
-		bool going = false;
 
 		if (!skv_pool_is_used(pool, slab, i))
 			continue;
 		if (skv_pool_owner(pool, slab, i) == NO_BLOCK)
-			return false; /* taken for another spec by the start that needs room
-				       * (placement.c) */
-		b = block_get(p, skv_pool_owner(pool, slab, i));
+			return SKV_SLAB_STAYS; /* taken by a start for another spec (placement.c),
+						* or by a move */
+		b = block_get(st->p, skv_pool_owner(pool, slab, i));
 		inst = block_instance(b);
-		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-			going |= b->slot[s].state == SLOT_REMOVING;
-		if (!going && !may_go_along(st, inst, b))
-			return false;
+		if (is_going(inst, b) || may_go_along(st, inst, b, st->now))
+			continue;
+		if (st->may_wait && may_go_along(st, inst, b, UINT64_MAX))
+			free_at = later(free_at, block_lease(st->p, inst, b));
+		else if (st->may_move && may_move(inst, b))
+			free_at = later(free_at + 1, st->now + MOVER_MS); /* the fewest */
+		else
+			return SKV_SLAB_STAYS;
 	}
-	return true;
+	return (uint32_t)(free_at - st->now);
 }
 
 static void mark_slab(struct partition *p, uint32_t volume, uint32_t slab, struct picks *k)
@@ -134,7 +169,7 @@ static void mark_slab(struct partition *p, uint32_t volume, uint32_t slab, struc
 		if (!skv_pool_is_used(pool, slab, i))
 			continue;
 		b = block_get(p, skv_pool_owner(pool, slab, i));
-		if (!block_has_committed(block_instance(b), b))
+		if (!block_has_committed(block_instance(b), b) || pin_kind(b) == SKV_PIN_HARD)
 			continue;
 		if (remove_mark(p, k, b) != SKV_OK)
 			return;
@@ -154,61 +189,114 @@ static uint64_t slab_cost(void *ctx, uint32_t slab)
 	return info.used * info.stride / (1 + slab_idle_ms(st->p, pool, slab) / 1024);
 }
 
-static int find_window(struct rebalance *st, uint32_t class_id, uint32_t **slabs, size_t *n)
+/* Is a window waiting for movers? One that has waited too long is opened again. */
+static bool is_vacated(struct volume *s, uint64_t now)
 {
-	struct skv_victims v = { slab_may_go, slab_cost, st };
+	uint32_t unit = s->vacated.from, slab;
+	struct skv_slab_info info;
+	bool waits = false;
 
-	quota_shares_refresh(st->p, st->volume);
-	tenant_shares_refresh(st->p, NULL, st->volume, st->w);
-	return skv_pool_find_victims(st->p->volume[st->volume].pool, class_id, &v, slabs, n);
+	while (s->vacated.end && skv_pool_next_slab(s->pool, s->vacated.file, &unit, &slab) &&
+	       skv_pool_slab(s->pool, slab, &info) && info.place.unit < s->vacated.end) {
+		if (!info.draining)
+			continue; /* another class has it */
+		waits = true;
+		if (now >= s->vacated.until)
+			skv_pool_drain(s->pool, slab, false);
+	}
+	if (!waits || now >= s->vacated.until)
+		s->vacated.end = 0;
+	return s->vacated.end != 0;
 }
 
-static bool take_window(struct partition *p, uint32_t volume, const uint32_t *slabs, size_t n)
+static bool has_mover(const struct partition *p, uint64_t now)
 {
-	struct picks k = { 0 };
+	ASSERT_SHARED(p);
+	return p->mover_at && now - p->mover_at < MOVER_MS;
+}
 
-	for (size_t i = 0; i < n; i++)
-		mark_slab(p, volume, slabs[i], &k);
+/* First without movers; with them, one window at a time. */
+static int find_window(struct rebalance *st, uint32_t class_id, uint32_t **slabs, size_t *n)
+{
+	struct skv_victims v = { slab_waits, slab_cost, st };
+	struct volume *s = &st->p->volume[st->volume];
+	int rc;
+
+	st->now = skv_now_ms(st->p->core->clock);
+	if (st->now >= s->waiting_until)
+		s->waiting_bytes = 0;
+	st->may_wait = s->waiting_bytes <= s->file_bytes / WAITING_SHARE;
+	quota_shares_refresh(st->p, st->volume);
+	tenant_shares_refresh(st->p, NULL, st->volume, st->w);
+	rc = skv_pool_find_victims(s->pool, class_id, &v, slabs, n);
+	if (rc != SKV_E_NO_SPACE || !has_mover(st->p, st->now) || is_vacated(s, st->now))
+		return rc;
+	st->may_move = true;
+	return skv_pool_find_victims(s->pool, class_id, &v, slabs, n);
+}
+
+static void note_vacated(struct volume *s, const struct skv_slab_place *v, uint64_t now)
+{
+	const uint32_t end = v->unit + v->units;
+
+	if (!s->vacated.end) {
+		s->vacated.file = v->file;
+		s->vacated.from = s->vacated.unit = v->unit;
+		s->vacated.slot = 0;
+		s->vacated.again_at = now;
+		s->vacated.until = now + MOVER_MS;
+	}
+	assert(v->file == s->vacated.file && v->unit >= s->vacated.from);
+	s->vacated.end = end > s->vacated.end ? end : s->vacated.end;
+}
+
+static void note_waiting(struct volume *s, const struct picks *k, uint64_t bytes, uint64_t now)
+{
+	s->waiting_bytes += bytes;
+	s->waiting_until = later(s->waiting_until, now + SOON_MS);
+	for (size_t i = 0; i < k->n; i++)
+		s->waiting_until = later(s->waiting_until, k->v[i].hold_until);
+}
+
+static bool take_window(struct rebalance *st, const uint32_t *slabs, size_t n)
+{
+	struct volume *s = &st->p->volume[st->volume];
+	struct picks k = { 0 };
+	uint64_t bytes = 0;
+	bool waits = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct skv_slab_info info;
+
+		skv_pool_slab(s->pool, slabs[i], &info);
+		bytes += info.place.units * s->dev->unit;
+		waits |= slab_waits(st, slabs[i]) > 0;
+		if (st->may_move)
+			note_vacated(s, &info.place, st->now);
+		mark_slab(st->p, st->volume, slabs[i], &k);
+	}
+	if (waits)
+		note_waiting(s, &k, bytes, st->now);
 	if (k.n == 0)
-		return n > 0; /* all of it is being removed already */
-	return remove_queue(p, &k, NULL) == SKV_OK;
+		return n > 0; /* all of it is being removed already, or held */
+	return remove_queue(st->p, &k, NULL) == SKV_OK;
 }
 
 bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id,
 		     const struct evict_for *w)
 {
-	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock),
-				.w = w };
+	struct volume *s = &p->volume[volume];
+	struct rebalance st = { .p = p, .volume = volume, .w = w };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 	bool coming;
 
 	ASSERT_EXCLUSIVE(p);
 	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
-		return false;
-	coming = take_window(p, volume, slabs, n);
+		return s->waiting_bytes > 0 || is_vacated(s, st.now);
+	coming = take_window(&st, slabs, n);
 	skv_free(slabs);
 	return coming;
-}
-
-bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class_id,
-			    const struct evict_for *w)
-{
-	struct volume *s = &p->volume[volume];
-	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w,
-				.leased = true };
-	uint32_t *slabs = NULL;
-	size_t n = 0;
-
-	ASSERT_EXCLUSIVE(p);
-	if (st.now < s->rebalanced_until)
-		return true;
-	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
-		return false;
-	if (take_window(p, volume, slabs, n))
-		s->rebalanced_until = st.now + p->core->o.lease_max_ms;
-	skv_free(slabs);
-	return s->rebalanced_until > st.now;
 }
 
 /* ---- a class that only evicts its own blocks
@@ -229,8 +317,7 @@ void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const st
 {
 	struct volume *s = &p->volume[volume];
 	struct volume_class *c = &s->class[class_id];
-	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock),
-				.w = w };
+	struct rebalance st = { .p = p, .volume = volume, .w = w };
 	uint32_t *slabs = NULL;
 	uint64_t idle = UINT64_MAX;
 	size_t n = 0;
@@ -246,7 +333,7 @@ void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const st
 
 		idle = of_slab < idle ? of_slab : idle;
 	}
-	if (idle / IDLE_RATIO > c->idle_ms && take_window(p, volume, slabs, n))
+	if (idle / IDLE_RATIO > c->idle_ms && take_window(&st, slabs, n))
 		COUNT(p->core, steered_windows, 1);
 	skv_free(slabs);
 }
@@ -273,7 +360,7 @@ static uint64_t take_segment(const struct rebalance *st, const struct slot *slot
 		b = block_get(p, skv_pool_owner(pool, slot->slab, i));
 		if (!block_has_committed(block_instance(b), b))
 			continue; /* going */
-		if (k->n == MAX_PICKS || !may_go_along(st, block_instance(b), b) ||
+		if (k->n == MAX_PICKS || !may_go_along(st, block_instance(b), b, st->now) ||
 		    remove_mark(p, k, b) != SKV_OK)
 			stay++;
 		else

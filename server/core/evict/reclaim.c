@@ -126,11 +126,7 @@ static bool reclaim_quota_shares(struct partition *p, const struct group *g)
 	bool more = false;
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; room && i < p->n_inst; i++) {
-		struct instance *inst = p->inst[i];
-
-		if (inst->group != g)
-			continue;
+	for (struct instance *inst = g->members; room && inst; inst = inst->next_member) {
 		share = quota_share_of(inst, room);
 		owed = less(inst->used_bytes - inst->removing_bytes,
 			    share - percent_of(share, keep));

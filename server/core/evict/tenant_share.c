@@ -43,21 +43,8 @@ static void sum_group(struct partition *p, const struct group *g)
 {
 	for (size_t i = 0; i < p->n_tenant; i++)
 		p->tenant[i]->used = 0;
-	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst[i]->group == g)
-			p->inst[i]->tenant->used +=
-				staying(p->inst[i]->used_bytes, p->inst[i]->removing_bytes);
-}
-
-static uint64_t weight_of(const struct tenant *t)
-{
-	return atomic_load_explicit(&t->rule->weight, memory_order_relaxed);
-}
-
-static uint64_t part_of(uint64_t room, uint64_t weight, uint64_t weights)
-{
-	assert(weight > 0 && weights > 0);
-	return (uint64_t)((unsigned __int128)room * weight / weights);
+	for (const struct instance *inst = g->members; inst; inst = inst->next_member)
+		inst->tenant->used += staying(inst->used_bytes, inst->removing_bytes);
 }
 
 void tenant_shares_refresh(struct partition *p, const struct group *g, uint32_t volume,
@@ -78,11 +65,11 @@ void tenant_shares_refresh(struct partition *p, const struct group *g, uint32_t 
 		const bool counts = p->tenant[i]->used > 0 || p->tenant[i] == whose;
 
 		n += counts;
-		weights += counts ? weight_of(p->tenant[i]) : 0;
+		weights += counts ? rule_weight(p->tenant[i]->rule) : 0;
 	}
 	room = volume != ANY_VOLUME ? p->volume[volume].capacity : group_room(p, g);
 	for (size_t i = 0; n > 1 && i < p->n_tenant; i++)
-		p->tenant[i]->share = part_of(room, weight_of(p->tenant[i]), weights);
+		p->tenant[i]->share = rule_part(room, rule_weight(p->tenant[i]->rule), weights);
 	p->tenants_counted = n > 1 ? (uint32_t)n : 0;
 }
 

@@ -30,6 +30,7 @@
 #include <lock/turn.h>
 #include <model/partition.h>
 #include <journal/change.h>
+#include <journal/end.h>
 #include <journal/record.h>
 #include <journal/snapshot.h>
 #include <journal/sync.h>
@@ -332,7 +333,7 @@ static int append(struct skv_core *c, struct round *r)
 		COUNT(c, commit_records, 1);
 	}
 	r->bytes = b.len;
-	r->end = (struct journal_end){ p->fence, p->end.number + 1, skv_checksum(b.data, b.len) };
+	r->end = journal_end_of(p, p->end.number + 1, &b);
 	/* Only this thread advances the partition's seq and end, and the partition stays while
 	 * commit.busy is set. */
 	rc = skv_store_append(
@@ -352,11 +353,9 @@ static void append_done(struct skv_core *c, const struct round *r)
 	struct change *batch = r->batch;
 
 	COUNT(c, commits, 1);
-	c->partition->seq++;
-	c->partition->end = r->end;
+	journal_appended(c->partition, r->end, r->bytes);
 	if (synced)
-		c->partition->durable = r->end;
-	c->partition->journal_bytes += r->bytes;
+		journal_is_durable(c->partition);
 	c->partition->store_full_until = 0;
 	while (batch) {
 		struct change *next = batch->next;

@@ -11,6 +11,7 @@
  */
 #include <journal/registry_write.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <journal/registry.h>
+
+#define ID_PORTION 256u
 
 static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *err)
 {
@@ -79,7 +82,8 @@ static int read_next_id(struct skv_core *c, uint32_t *next, uint64_t *version,
 	return rc;
 }
 
-int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err)
+/* Takes ID_PORTION numbers at a time. Those of an ownership that ends are never used. */
+static int take_ids(struct skv_core *c, uint64_t fence, struct skv_error *err)
 {
 	int rc;
 
@@ -91,14 +95,31 @@ int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct sk
 		rc = read_next_id(c, &next, &version, err);
 		if (rc != SKV_OK)
 			return rc;
-		skv_put_u32(&b, next + 1);
+		skv_put_u32(&b, next + ID_PORTION);
 		rc = registry_put(c, fence, "next-id", version, &b, NULL, err);
 		skv_buf_destroy(&b);
-		*id = next;
+		if (rc == SKV_OK) {
+			c->ids.fence = fence;
+			c->ids.next = next;
+			c->ids.end = next + ID_PORTION;
+		}
 	} while (rc == SKV_E_CONFLICT);
 	if (rc == SKV_OK)
 		skv_error_clear(err);
 	return rc;
+}
+
+int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	if (c->ids.fence != fence || c->ids.next == c->ids.end)
+		rc = take_ids(c, fence, err);
+	if (rc != SKV_OK)
+		return rc;
+	assert(c->ids.next < c->ids.end);
+	*id = c->ids.next++;
+	return SKV_OK;
 }
 
 static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
@@ -118,30 +139,32 @@ static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err
 	return rc;
 }
 
-static int read_secret(struct skv_core *c, struct skv_error *err)
+int registry_read_secret(struct skv_core *c, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	int rc = skv_store_get(c->store, REGISTRY_SECRET, &b, NULL, err);
 
 	if (rc == SKV_OK && b.len != sizeof c->secret)
 		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry document 'secret' is malformed");
-	if (rc == SKV_OK) {
+	skv_mutex_lock(&c->turn_lock); /* a standby's calls may read it at the same time */
+	if (rc == SKV_OK && !atomic_load(&c->has_secret)) {
 		memcpy(c->secret.bytes, b.data, sizeof c->secret.bytes);
 		atomic_store_explicit(&c->has_secret, true, memory_order_release);
 	}
+	skv_mutex_unlock(&c->turn_lock);
 	skv_buf_destroy(&b);
 	return rc;
 }
 
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 {
-	int rc = atomic_load(&c->has_secret) ? SKV_OK : read_secret(c, err);
+	int rc = atomic_load(&c->has_secret) ? SKV_OK : registry_read_secret(c, err);
 
 	if (rc != SKV_E_NOT_FOUND)
 		return rc;
 	skv_error_clear(err);
 	rc = make_secret(c, fence, err);
-	return rc == SKV_OK ? read_secret(c, err) : rc;
+	return rc == SKV_OK ? registry_read_secret(c, err) : rc;
 }
 
 /* ---- deleted instances ----------------------------------------------------------------------- */

@@ -122,9 +122,7 @@ int replay_close(struct replay *r, int rc, struct skv_error *err)
 {
 	if (rc == SKV_OK)
 		rc = settle(r, err);
-	for (size_t i = 0; r->p->roomy && i < r->p->n_inst; i++)
-		index_fit(r->p, r->p->inst[i]);
-	r->p->roomy = false;
+	index_fit(r->p);
 	skv_free(r->chunk);
 	r->chunk = NULL;
 	r->n_chunk = r->cap_chunk = 0;

@@ -19,6 +19,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/session.h>
+#include <model/table.h>
 #include <model/volume.h>
 #include <journal/record.h>
 
@@ -153,14 +154,48 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 		s->failed = true;
 }
 
-void snapshot_end(struct partition *p)
+int snapshot_copy(struct partition *p, uint32_t most, size_t slice, struct skv_buf *out)
+{
+	struct snapshot *s = &p->snap;
+	bool all;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(s->active && most > 0);
+	for (uint32_t i = 0; i < most && s->next_chunk < s->end_chunk; i++)
+		snapshot_touch_chunk(p, s->next_chunk++);
+	all = s->next_chunk >= s->end_chunk;
+	if (s->out.len >= slice || all) {
+		*out = s->out;
+		skv_buf_init(&s->out);
+	}
+	return s->failed ? SKV_E_NOMEM : all ? SKV_OK : SKV_PENDING;
+}
+
+void snapshot_take_tail(struct partition *p, struct skv_buf *leases, struct skv_buf *tail)
 {
 	ASSERT_EXCLUSIVE(p);
-	assert(p->snap.active);
-	p->snap.active = false;
+	assert(p->snap.active && p->snap.next_chunk >= p->snap.end_chunk);
+	*leases = p->snap.leases;
+	*tail = p->snap.tail;
+	skv_buf_init(&p->snap.leases);
+	skv_buf_init(&p->snap.tail);
+}
+
+void snapshot_free(struct partition *p)
+{
 	skv_buf_destroy(&p->snap.out);
 	skv_buf_destroy(&p->snap.leases);
 	skv_buf_destroy(&p->snap.tail);
+}
+
+void snapshot_end(struct partition *p, bool stored)
+{
+	ASSERT_EXCLUSIVE(p);
+	assert(p->snap.active && p->journal_bytes >= p->snap.journal_bytes);
+	if (stored)
+		p->journal_bytes -= p->snap.journal_bytes;
+	p->snap.active = false;
+	snapshot_free(p);
 }
 
 #define NEW_BLOCK_BYTES 48u /* of a block of one spec, which has come since */

@@ -113,7 +113,7 @@ void sync_apply(struct skv_core *c, bool all)
 		commit_apply(c, ch);
 	}
 	if (c->partition) {
-		c->partition->room_is_low = false;
+		room_note(c->partition, false);
 		c->events->volume_freed(c->partition);
 	}
 	core_unlock(c);

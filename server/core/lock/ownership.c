@@ -176,15 +176,3 @@ enum own_action ownership_on(struct ownership *o, const struct own_input *in)
 	enter(o, to, in->event);
 	return action_of(o, in->now);
 }
-
-const char *own_state_name(enum own_state s)
-{
-	static const char *const names[OWN_STATE_COUNT] = {
-#define OWN_STATE_NAME(name, help) #name,
-		OWN_STATES(OWN_STATE_NAME)
-#undef OWN_STATE_NAME
-	};
-
-	assert(s < OWN_STATE_COUNT);
-	return names[s];
-}

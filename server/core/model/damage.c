@@ -74,6 +74,13 @@ void damage_remove(struct partition *p, uint64_t generation)
 	memmove(d, d + 1, (size_t)(t->v + t->n - d) * sizeof *d);
 }
 
+void damage_ask(struct partition *p, size_t at, uint64_t until)
+{
+	ASSERT_EXCLUSIVE(p);
+	assert(at < p->damage.n && !p->damage.v[at].hidden);
+	p->damage.v[at].asked_until = until;
+}
+
 void damages_free(struct partition *p)
 {
 	skv_free(p->damage.v);

@@ -1,8 +1,8 @@
 /*
  * find.c - finds storages, groups, instances and specs by name.
  *
- * Hashes of the names are in arrays of their own, so that a search among thousands touches few of
- * them. Under the read lock.
+ * The arrays are sorted, so that a search among very many touches few of them, and lists are read a
+ * page at a time. Under the read lock.
  */
 #include <model/find.h>
 
@@ -19,40 +19,96 @@ uint32_t name_hash(const char *name, const char *more)
 			  31 * skv_hash128(more, strlen(more)).lo);
 }
 
-struct group *group_find(const struct partition *p, const char *name)
+/* A name that is looked for. */
+struct wanted {
+	const char *tenant, *name;
+	uint32_t number;
+};
+
+/* Negative: what is at that place comes before the name. */
+typedef int order_fn(const struct partition *p, size_t at, const struct wanted *w);
+
+static size_t place(const struct partition *p, size_t n, order_fn *order, const struct wanted *w)
 {
-	uint32_t hash = name_hash(name, "");
+	size_t lo = 0;
 
 	ASSERT_SHARED(p);
-	for (size_t i = 0; i < p->n_group; i++)
-		if (p->group_name[i] == hash && strcmp(p->group[i]->spec.name, name) == 0)
-			return p->group[i];
-	return NULL;
+	while (lo < n) {
+		size_t mid = lo + (n - lo) / 2;
+
+		if (order(p, mid, w) < 0)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return lo;
+}
+
+static int group_order(const struct partition *p, size_t at, const struct wanted *w)
+{
+	return strcmp(p->group[at]->spec.name, w->name);
+}
+
+size_t group_place(const struct partition *p, const char *name)
+{
+	return place(p, p->n_group, group_order, &(struct wanted){ .name = name });
+}
+
+struct group *group_find(const struct partition *p, const char *name)
+{
+	const size_t at = group_place(p, name);
+
+	return at < p->n_group && strcmp(p->group[at]->spec.name, name) == 0 ? p->group[at] : NULL;
+}
+
+static const char *volume_name(const struct partition *p, size_t at)
+{
+	return p->volume[p->volume_order[at]].dev->name;
+}
+
+static int volume_order(const struct partition *p, size_t at, const struct wanted *w)
+{
+	return strcmp(volume_name(p, at), w->name);
+}
+
+size_t volume_place(const struct partition *p, const char *name)
+{
+	return place(p, p->n_named, volume_order, &(struct wanted){ .name = name });
 }
 
 int volume_find(const struct partition *p, const char *name)
 {
-	uint32_t hash = name_hash(name, "");
+	const size_t at = volume_place(p, name);
 
-	ASSERT_SHARED(p);
-	for (uint32_t i = 0; i < p->n_volume; i++)
-		if (p->volume_name[i] == hash && p->volume[i].pool &&
-		    strcmp(p->volume[i].dev->name, name) == 0)
-			return (int)i;
-	return -1;
+	return at < p->n_named && strcmp(volume_name(p, at), name) == 0 ? (int)p->volume_order[at]
+									: -1;
+}
+
+static int instance_order(const struct partition *p, size_t at, const struct wanted *w)
+{
+	const struct instance *inst = p->inst[at];
+	int order = strcmp(inst->spec.tenant, w->tenant);
+
+	if (order == 0)
+		order = strcmp(inst->spec.id, w->name);
+	return order ? order : inst->id < w->number ? -1 : inst->id > w->number;
+}
+
+size_t instance_place(const struct partition *p, const char *tenant, const char *id,
+		      uint32_t number)
+{
+	return place(p, p->n_inst, instance_order, &(struct wanted){ tenant, id, number });
 }
 
 struct instance *instance_find(const struct partition *p, const char *tenant, const char *id)
 {
-	uint32_t name = name_hash(tenant, id);
+	const size_t end = instance_place(p, tenant, id, UINT32_MAX);
+	struct instance *inst = end ? p->inst[end - 1] : NULL;
 
-	ASSERT_SHARED(p);
-	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst_name[i] == name && !p->inst[i]->dropped &&
-		    strcmp(p->inst[i]->spec.id, id) == 0 &&
-		    strcmp(p->inst[i]->spec.tenant, tenant) == 0)
-			return p->inst[i];
-	return NULL;
+	return inst && !inst->dropped && strcmp(inst->spec.id, id) == 0 &&
+			       strcmp(inst->spec.tenant, tenant) == 0
+		       ? inst
+		       : NULL;
 }
 
 int instance_need(const struct partition *p, const char *tenant, const char *id, const char *field,

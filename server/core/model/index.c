@@ -124,12 +124,18 @@ static bool copy(struct segment *to, const struct segment *from)
 	return true;
 }
 
+/* Memory that is full has no room for tables that are half empty. */
+static bool is_roomy(const struct partition *p)
+{
+	return p->roomy && skv_mem_level() == SKV_MEM_FREE && !skv_mem_is_small();
+}
+
 static int grow(const struct partition *p, struct segment *s)
 {
 	struct segment next = { .homes = s->homes, .count = s->count };
 
 	do {
-		next.homes += (p->roomy ? next.homes : next.homes / 4) + 8;
+		next.homes += (is_roomy(p) ? next.homes : next.homes / 4) + 8;
 		skv_free(next.cells);
 		next.cells = skv_calloc(n_cells(&next), sizeof(uint64_t));
 		if (!next.cells)
@@ -227,7 +233,7 @@ static int build_segment(const struct partition *p, struct segment *s, const uin
 	if (n > UINT32_MAX / 2)
 		return SKV_E_TOO_MANY;
 	*s = (struct segment){ .homes = homes_for((uint32_t)n) };
-	if (p->roomy)
+	if (is_roomy(p))
 		s->homes += s->homes / 2;
 	s->cells = skv_calloc(n_cells(s), sizeof(uint64_t));
 	if (!s->cells)
@@ -285,11 +291,13 @@ static void fit(struct segment *s)
 	*s = s->count ? next : (struct segment){ 0 };
 }
 
-void index_fit(struct partition *p, struct instance *inst)
+void index_fit(struct partition *p)
 {
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = 0; i < INDEX_SEGMENTS; i++)
-		fit(&inst->index[i]);
+	for (size_t i = 0; p->roomy && i < p->n_inst; i++)
+		for (uint32_t s = 0; s < INDEX_SEGMENTS; s++)
+			fit(&p->inst[i]->index[s]);
+	p->roomy = false;
 }
 
 void index_remove(struct partition *p, struct instance *inst, const struct block *b)

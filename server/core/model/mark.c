@@ -20,6 +20,27 @@ uint64_t use_now(struct partition *p, uint64_t now)
 	return use;
 }
 
+void use_seen(struct partition *p, uint64_t use)
+{
+	if (use > atomic_load(&p->last_use))
+		atomic_store(&p->last_use, use);
+}
+
+void use_clock_set(struct partition *p, uint64_t now, uint64_t ms)
+{
+	p->use_base = (int64_t)(ms - now);
+}
+
+void use_clock_load(struct partition *p, uint64_t now, uint64_t older_by)
+{
+	const uint64_t newest = use_younger(atomic_load(&p->last_use), older_by);
+
+	atomic_store(&p->last_use, newest);
+	p->use_base -= (int64_t)older_by;
+	if (use_clock(p, now) < use_ms(newest))
+		use_clock_set(p, now, use_ms(newest));
+}
+
 void block_use(struct block *b, uint64_t use)
 {
 	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);

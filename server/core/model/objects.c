@@ -16,6 +16,7 @@
 #include <model/files.h>
 #include <model/find.h>
 #include <model/index.h>
+#include <model/layouts.h>
 #include <model/leases.h>
 #include <model/partition.h>
 #include <model/pin.h>
@@ -29,7 +30,7 @@
 /* Makes room for one more. */
 static int volumes_reserve(struct partition *p)
 {
-	void *volume = p->volume, *name = p->volume_name;
+	void *volume = p->volume, *order = p->volume_order;
 	int rc = p->n_volume == MAX_VOLUMES
 			 ? SKV_E_TOO_MANY
 			 : skv_grow(&volume, &p->cap_volume, p->n_volume + 1, sizeof *p->volume);
@@ -37,9 +38,53 @@ static int volumes_reserve(struct partition *p)
 	ASSERT_EXCLUSIVE(p);
 	p->volume = volume;
 	if (rc == SKV_OK)
-		rc = skv_grow(&name, &p->cap_volume_name, p->n_volume + 1, sizeof *p->volume_name);
-	p->volume_name = name;
+		rc = skv_grow(&order, &p->cap_volume_order, p->n_volume + 1,
+			      sizeof *p->volume_order);
+	p->volume_order = order;
 	return rc;
+}
+
+/* Makes room for an element, or takes one away. */
+static void insert_place(void *v, size_t n, size_t at, size_t size)
+{
+	assert(at <= n);
+	memmove((char *)v + (at + 1) * size, (char *)v + at * size, (n - at) * size);
+}
+
+static void remove_place(void *v, size_t n, size_t at, size_t size)
+{
+	assert(at < n);
+	memmove((char *)v + at * size, (char *)v + (at + 1) * size, (n - at - 1) * size);
+}
+
+/* Puts it in order. Loose groups may name a storage before it is made. */
+static void name_volume(struct partition *p, uint32_t at)
+{
+	const char *name = p->volume[at].dev->name;
+	const size_t place = volume_place(p, name);
+
+	insert_place(p->volume_order, p->n_named++, place, sizeof *p->volume_order);
+	p->volume_order[place] = at;
+	for (size_t g = 0; g < p->n_group; g++) {
+		const struct skv_group_spec *spec = &p->group[g]->spec;
+
+		for (uint32_t i = 0; spec->loose_storages && i < spec->n_storages; i++) {
+			if (strcmp(spec->storages[i], name) != 0)
+				continue;
+			p->volume[at].n_groups++;
+			layouts_enter(p, p->group[g], &p->volume[at]);
+		}
+	}
+}
+
+void partition_forget_name(struct partition *p, uint32_t at)
+{
+	const size_t place = volume_place(p, p->volume[at].dev->name);
+
+	ASSERT_EXCLUSIVE(p);
+	assert(p->volume_order[place] == at);
+	remove_place(p->volume_order, p->n_named--, place, sizeof *p->volume_order);
+	p->n_gap++;
 }
 
 int partition_add_volume(struct partition *p, struct device *d, const struct skv_storage_spec *s,
@@ -66,18 +111,18 @@ int partition_add_volume(struct partition *p, struct device *d, const struct skv
 		*sp = (struct volume){ 0 };
 		return SKV_E_NOMEM;
 	}
-	sp->next_file = d->ops->counted ? 0 : file_first_number(p->core->o.partition);
+	sp->next_file = d->ops->counted ? 0 : file_first_number(p->core->number);
 	rc = partition_count_slots(sp);
 	if (rc != SKV_OK) {
 		skv_pool_destroy(sp->pool);
 		*sp = (struct volume){ 0 };
 		return rc;
 	}
-	p->volume_name[at] = name_hash(d->name, "");
 	if (at == p->n_volume)
 		p->n_volume++;
 	else
 		p->n_gap--;
+	name_volume(p, at);
 	return SKV_OK;
 }
 
@@ -148,18 +193,45 @@ void group_free(struct group *g)
 	skv_free(g);
 }
 
+/* One group more, or less, names these storages. */
+static void count_storages(struct partition *p, const struct group *g, int sign)
+{
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		const int at = volume_find(p, g->spec.storages[i]);
+
+		assert(at < 0 || sign > 0 || p->volume[at].n_groups > 0);
+		if (at >= 0)
+			p->volume[at].n_groups += (uint32_t)sign;
+	}
+}
+
+int partition_change_group(struct partition *p, struct group *have, const struct skv_group_spec *g)
+{
+	struct skv_group_spec copy;
+
+	ASSERT_EXCLUSIVE(p);
+	if (group_spec_copy(&copy, g) != SKV_OK)
+		return SKV_E_NOMEM;
+	count_storages(p, have, -1);
+	layouts_count_group(p, have, -1);
+	group_spec_free(&have->spec);
+	have->spec = copy;
+	count_storages(p, have, 1);
+	layouts_count_group(p, have, 1);
+	return SKV_OK;
+}
+
 int partition_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version)
 {
 	struct group *copy = skv_calloc(1, sizeof *copy);
-	void *v = p->group, *name = p->group_name;
+	void *v = p->group;
+	size_t at;
 
 	ASSERT_EXCLUSIVE(p);
 	if (!copy)
 		return SKV_E_NOMEM;
 	if (skv_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != SKV_OK ||
-	    ((p->group = v), skv_grow(&name, &p->cap_group_name, p->n_group + 1,
-				      sizeof *p->group_name)) != SKV_OK ||
-	    ((p->group_name = name), group_spec_copy(&copy->spec, g)) != SKV_OK) {
+	    ((p->group = v), group_spec_copy(&copy->spec, g)) != SKV_OK) {
 		skv_free(copy);
 		return SKV_E_NOMEM;
 	}
@@ -168,8 +240,10 @@ int partition_add_group(struct partition *p, const struct skv_group_spec *g, uin
 		group_free(copy);
 		return SKV_E_NOMEM;
 	}
-	p->group_name[p->n_group] = name_hash(g->name, "");
-	p->group[p->n_group++] = copy;
+	at = group_place(p, g->name);
+	insert_place(p->group, p->n_group++, at, sizeof *p->group);
+	p->group[at] = copy;
+	count_storages(p, copy, 1);
 	p->n_tiers += *copy->spec.tier_of != '\0';
 	tier_link(p, copy);
 	return SKV_OK;
@@ -189,23 +263,19 @@ static void leave_detached(struct partition *p, const struct group *g)
 
 void partition_remove_group(struct partition *p, const char *name)
 {
-	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_group; i++) {
-		struct group *g = p->group[i];
+	struct group *g = group_find(p, name);
 
-		if (strcmp(g->spec.name, name) != 0)
-			continue;
-		assert(!g->wait_head && !g->fast);
-		p->n_tiers -= *g->spec.tier_of != '\0';
-		tier_unlink(p, g);
-		leave_detached(p, g);
-		p->group[i] = p->group[--p->n_group];
-		p->group_name[i] = p->group_name[p->n_group];
-		for (uint32_t s = 0; s < p->n_volume; s++)
-			evict_free_sets(p, s, g);
-		group_free(g);
-		return;
-	}
+	ASSERT_EXCLUSIVE(p);
+	assert(g && !g->wait_head && !g->fast && !g->members);
+	p->n_tiers -= *g->spec.tier_of != '\0';
+	tier_unlink(p, g);
+	leave_detached(p, g);
+	count_storages(p, g, -1);
+	remove_place(p->group, p->n_group, group_place(p, name), sizeof *p->group);
+	p->n_group--;
+	for (uint32_t s = 0; s < p->n_volume; s++)
+		evict_free_sets(p, s, g);
+	group_free(g);
 }
 
 void instance_free(struct instance *inst)
@@ -255,21 +325,39 @@ static int instance_copy(struct instance *inst, const struct skv_instance_spec *
 /* Makes room for one more. */
 static int instances_reserve(struct partition *p)
 {
-	void *inst = p->inst, *name = p->inst_name;
+	void *inst = p->inst;
 	int rc = skv_grow(&inst, &p->cap_inst, p->n_inst + 1, sizeof *p->inst);
 
 	ASSERT_EXCLUSIVE(p);
 	p->inst = inst;
-	if (rc == SKV_OK)
-		rc = skv_grow(&name, &p->cap_inst_name, p->n_inst + 1, sizeof *p->inst_name);
-	p->inst_name = name;
 	return rc;
+}
+
+/* Where it is in the partition's order. */
+static size_t place_of(const struct partition *p, const struct instance *inst)
+{
+	const size_t at = instance_place(p, inst->spec.tenant, inst->spec.id, inst->id);
+
+	assert(at < p->n_inst && p->inst[at] == inst);
+	return at;
+}
+
+/* What points to it in the chain of its number. */
+static struct instance **id_link(struct partition *p, const struct instance *inst)
+{
+	struct instance **link = &p->inst_of_id[inst->id % INSTANCE_BUCKETS];
+
+	while (*link != inst)
+		link = &(*link)->next_of_id;
+	return link;
 }
 
 int partition_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id,
 			      struct group *g)
 {
 	struct instance *inst = skv_calloc(1, sizeof *inst);
+	struct instance **bucket = &p->inst_of_id[id % INSTANCE_BUCKETS];
+	size_t at;
 
 	ASSERT_EXCLUSIVE(p);
 	if (!inst || instance_copy(inst, i) != SKV_OK || instances_reserve(p) != SKV_OK) {
@@ -283,9 +371,14 @@ int partition_add_instance_to(struct partition *p, const struct skv_instance_spe
 	}
 	inst->id = id;
 	inst->hash = name_hash(i->tenant, i->id);
-	group_join(g, inst);
-	p->inst_name[p->n_inst] = name_hash(i->tenant, i->id);
-	p->inst[p->n_inst++] = inst;
+	group_join(g ? g : &p->detached, inst);
+	layouts_count(p, inst, 1);
+	at = instance_place(p, i->tenant, i->id, id);
+	insert_place(p->inst, p->n_inst++, at, sizeof *p->inst);
+	p->inst[at] = inst;
+	inst->next_of_id = *bucket;
+	*bucket = inst;
+	tenant_count(inst, 1);
 	p->inst_turn++;
 	return SKV_OK;
 }
@@ -322,11 +415,12 @@ struct instance *instance_again(const struct instance *inst)
 
 struct instance *instance_by_id(const struct partition *p, uint32_t id)
 {
+	struct instance *inst = p->inst_of_id[id % INSTANCE_BUCKETS];
+
 	ASSERT_SHARED(p);
-	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst[i]->id == id)
-			return p->inst[i];
-	return NULL;
+	while (inst && inst->id != id)
+		inst = inst->next_of_id;
+	return inst;
 }
 
 void partition_set_dropped(struct partition *p, uint32_t id)
@@ -336,8 +430,10 @@ void partition_set_dropped(struct partition *p, uint32_t id)
 	ASSERT_EXCLUSIVE(p);
 	if (!inst || inst->dropped)
 		return;
+	tenant_count(inst, -1);
 	inst->deleting = inst->dropped = true;
 	evict_destroy_queues(inst); /* it is empty, and its queues belong to its group */
+	layouts_count(p, inst, -1);
 	group_leave(inst);
 	group_join(&p->detached, inst);
 }
@@ -345,13 +441,34 @@ void partition_set_dropped(struct partition *p, uint32_t id)
 void partition_remove_instance(struct partition *p, struct instance *inst)
 {
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_inst; i++) {
-		if (p->inst[i] != inst)
-			continue;
-		p->inst[i] = p->inst[--p->n_inst];
-		p->inst_name[i] = p->inst_name[p->n_inst];
+	tenant_count(inst, -1);
+	*id_link(p, inst) = inst->next_of_id;
+	remove_place(p->inst, p->n_inst, place_of(p, inst), sizeof *p->inst);
+	p->n_inst--;
+	layouts_count(p, inst, -1);
+	group_leave(inst);
+	instance_free(inst);
+}
+
+void instances_free(struct partition *p)
+{
+	while (p->n_inst) {
+		struct instance *inst = p->inst[--p->n_inst];
+
+		tenant_count(inst, -1);
 		group_leave(inst);
 		instance_free(inst);
-		return;
 	}
+	skv_free(p->inst);
+}
+
+void partition_replace_instance(struct partition *p, struct instance *of, struct instance *by)
+{
+	ASSERT_EXCLUSIVE(p);
+	assert(by->id == of->id && by->group == of->group && by->tenant == of->tenant);
+	p->inst[place_of(p, of)] = by;
+	by->next_of_id = of->next_of_id;
+	*id_link(p, of) = by;
+	group_replace(of, by);
+	p->inst_turn++;
 }

@@ -300,9 +300,8 @@ int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues)
 		     set = set->next)
 			if (set->group == g)
 				rc = skv_heaps_widen(&set->tops, n_queues + EVICT_FIRST);
-	for (size_t i = 0; i < p->n_inst && rc == SKV_OK; i++)
-		if (p->inst[i]->group == g)
-			rc = widen_queues(p->inst[i], n_queues);
+	for (struct instance *inst = g->members; inst && rc == SKV_OK; inst = inst->next_member)
+		rc = widen_queues(inst, n_queues);
 	for (const struct instance *retired = p->retired; retired && rc == SKV_OK;
 	     retired = retired->next_retired)
 		if (retired->group == g && !retired->cleared) /* it may come back */

@@ -8,6 +8,8 @@
  */
 #include <model/quota_share.h>
 
+#include <assert.h>
+
 #include <model/find.h>
 #include <model/objects.h>
 #include <model/partition.h>
@@ -33,14 +35,33 @@ static void count(struct group *g, const struct skv_instance_spec *i, int sign)
 void group_join(struct group *g, struct instance *inst)
 {
 	inst->group = g;
+	inst->next_member = g->members;
+	inst->member_link = &g->members;
+	if (g->members)
+		g->members->member_link = &inst->next_member;
+	g->members = inst;
 	g->n_instances++;
 	count(g, &inst->spec, 1);
 }
 
 void group_leave(struct instance *inst)
 {
+	assert(*inst->member_link == inst);
+	*inst->member_link = inst->next_member;
+	if (inst->next_member)
+		inst->next_member->member_link = inst->member_link;
 	inst->group->n_instances--;
 	count(inst->group, &inst->spec, -1);
+}
+
+void group_replace(struct instance *of, struct instance *by)
+{
+	assert(*of->member_link == of);
+	by->next_member = of->next_member;
+	by->member_link = of->member_link;
+	*by->member_link = by;
+	if (by->next_member)
+		by->next_member->member_link = &by->next_member;
 }
 
 void quota_share_change(struct instance *inst, const struct skv_instance_spec *to)

@@ -4,7 +4,7 @@
  * The kernel clears a region when it is first touched: in 0.1 ms, and in several where the host of
  * a virtual machine has to find memory for it. Whoever holds the write lock would wait for that,
  * and a restart would spend a third of its time so. A thread keeps a few that are touched, while
- * they are taken; REST_MS after the last one was, it gives them back.
+ * they are taken; REST_MS after the last one was, or when memory is full, it gives them back.
  *
  * `lock` is taken inside core->lock; nothing is called while it is held.
  */
@@ -61,6 +61,11 @@ static void give_back(struct regions *r)
 		skv_region_free(r->spare[--r->n]);
 }
 
+static uint32_t wanted(void)
+{
+	return skv_mem_level() == SKV_MEM_FREE && !skv_mem_is_small() ? SPARES : 0;
+}
+
 static void *keep(void *arg)
 {
 	struct regions *r = arg;
@@ -68,12 +73,12 @@ static void *keep(void *arg)
 	skv_mutex_lock(&r->lock);
 	while (!r->ending) {
 		r->taken = false;
-		if (r->n < SPARES) {
+		if (r->n < wanted()) {
 			add(r);
 			continue;
 		}
 		skv_cond_wait_ms(&r->wake, &r->lock, REST_MS);
-		if (r->taken || r->ending)
+		if (r->ending || (r->taken && wanted()))
 			continue;
 		give_back(r);
 		while (!r->taken && !r->ending)

@@ -15,11 +15,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/clock.h>
 #include <skv/hash.h>
 #include <skv/lock.h>
 #include <skv/mem.h>
 #include <skv/ops.h>
 #include <skv/status.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
 
 #define CHAINS 256u
 #define SECOND 1000000u
@@ -27,6 +31,7 @@
 struct tenant_rules {
 	struct skv_mutex lock; /* of who makes one */
 	_Atomic(struct tenant_rule *) chain[CHAINS];
+	struct skv_tenant_spec others; /* what tenants may that no rules_set has named */
 	uint64_t round;     /* of rules_set */
 	_Atomic bool paced; /* some tenant has a blocks_per_s */
 };
@@ -82,6 +87,22 @@ void rule_add(struct tenant_rule *r, enum tenant_thing what, int64_t by)
 	assert(by >= 0 || had >= (uint64_t)-by);
 }
 
+static uint64_t any_if_0(uint64_t n) { return n ? n : UINT64_MAX; }
+
+static void set(struct tenant_rule *one, const struct skv_tenant_spec *s)
+{
+	atomic_store(&one->most[TENANT_BYTES], any_if_0(s->max_bytes));
+	atomic_store(&one->most[TENANT_BLOCKS], any_if_0(s->max_blocks));
+	atomic_store(&one->most[TENANT_SESSIONS], any_if_0(s->max_sessions));
+	atomic_store(&one->most[TENANT_PINS], any_if_0(s->max_pins));
+	atomic_store(&one->most[TENANT_INSTANCES], any_if_0(s->max_instances));
+	atomic_store(&one->most[TENANT_SPACES], any_if_0(s->max_spaces));
+	atomic_store(&one->weight, s->weight ? s->weight : 1);
+	if (!s->blocks_per_s)
+		atomic_store(&one->paid_until, 0);
+	atomic_store(&one->blocks_per_s, s->blocks_per_s);
+}
+
 static struct tenant_rule *make_locked(struct tenant_rules *r, const char *name)
 {
 	struct tenant_rule *one = skv_calloc(1, sizeof *one);
@@ -90,9 +111,7 @@ static struct tenant_rule *make_locked(struct tenant_rules *r, const char *name)
 	if (!one)
 		return NULL;
 	snprintf(one->name, sizeof one->name, "%s", name);
-	for (int t = 0; t < TENANT_THINGS; t++)
-		atomic_init(&one->most[t], UINT64_MAX);
-	atomic_init(&one->weight, 1);
+	set(one, &r->others);
 	one->next = atomic_load(chain_of(r, name));
 	atomic_store_explicit(chain_of(r, name), one, memory_order_release);
 	return one;
@@ -112,25 +131,14 @@ struct tenant_rule *rules_need(struct tenant_rules *r, const char *name)
 	return one;
 }
 
-static uint64_t any_if_0(uint64_t n) { return n ? n : UINT64_MAX; }
-
-static void set(struct tenant_rule *one, const struct skv_tenant_spec *s)
+int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t n,
+	      const struct skv_tenant_spec *others)
 {
-	atomic_store(&one->most[TENANT_BYTES], any_if_0(s->max_bytes));
-	atomic_store(&one->most[TENANT_BLOCKS], any_if_0(s->max_blocks));
-	atomic_store(&one->most[TENANT_SESSIONS], any_if_0(s->max_sessions));
-	atomic_store(&one->most[TENANT_PINS], any_if_0(s->max_pins));
-	atomic_store(&one->weight, s->weight ? s->weight : 1);
-	if (!s->blocks_per_s)
-		atomic_store(&one->paid_until, 0);
-	atomic_store(&one->blocks_per_s, s->blocks_per_s);
-}
-
-int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t n)
-{
-	static const struct skv_tenant_spec nothing;
 	bool paced = false, all = true;
 
+	skv_mutex_lock(&r->lock);
+	r->others = *others;
+	skv_mutex_unlock(&r->lock);
 	r->round++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct tenant_rule *one = rules_need(r, v[i].name);
@@ -145,9 +153,24 @@ int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t 
 	for (uint32_t i = 0; i < CHAINS; i++)
 		for (struct tenant_rule *one = atomic_load(&r->chain[i]); one; one = one->next)
 			if (one->round != r->round)
-				set(one, &nothing);
+				set(one, others);
 	atomic_store(&r->paced, paced);
 	return all ? SKV_OK : SKV_E_NOMEM;
+}
+
+int rules_room(struct tenant_rules *r, const char *tenant, bool space, struct skv_error *err)
+{
+	const enum tenant_thing what = space ? TENANT_SPACES : TENANT_INSTANCES;
+	const struct tenant_rule *one = rules_need(r, tenant);
+	const uint64_t has = one ? rule_sum(one, what) : 0;
+
+	if (!one)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (has < rule_most(one, what))
+		return SKV_OK;
+	return skv_fail(err, SKV_E_QUOTA, space ? "max_spaces" : "max_instances",
+			"tenant '%s' has %llu %s, the most", tenant, (unsigned long long)has,
+			space ? "page spaces" : "instances");
 }
 
 /* What n blocks last, at that rate. */
@@ -186,7 +209,7 @@ bool rules_pass(struct tenant_rules *r, const char *name, uint32_t n, uint64_t n
 	return true;
 }
 
-bool rules_shut(struct tenant_rules *r, const char *name, uint64_t now_us)
+static bool is_shut(struct tenant_rules *r, const char *name, uint64_t now_us)
 {
 	const struct tenant_rule *one;
 	uint64_t was;
@@ -198,6 +221,33 @@ bool rules_shut(struct tenant_rules *r, const char *name, uint64_t now_us)
 	per_s = one ? atomic_load_explicit(&one->blocks_per_s, memory_order_relaxed) : 0;
 	was = one ? atomic_load_explicit(&one->paid_until, memory_order_relaxed) : 0;
 	return per_s && is_over(was, was + last(1, per_s), now_us);
+}
+
+static int over_rate(struct skv_core *c, const char *tenant, struct skv_error *err)
+{
+	COUNT(c, tenant_over_rate, 1);
+	return skv_fail(err, SKV_E_TOO_MANY, SKV_BLOCKS_PER_S,
+			"tenant '%s' is over its blocks_per_s: retry later", tenant);
+}
+
+int rules_pace(struct skv_core *c, const char *tenant, uint64_t n, struct skv_error *err)
+{
+	const uint32_t blocks = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+
+	return rules_pass(c->rules, tenant, blocks, skv_now_us()) ? SKV_OK
+								  : over_rate(c, tenant, err);
+}
+
+int rules_gate(struct skv_core *c, const char *tenant, uint64_t n, struct skv_error *err)
+{
+	const int rc = core_gate(c, err);
+
+	return rc == SKV_OK ? rules_pace(c, tenant, n, err) : rc;
+}
+
+int rules_check(struct skv_core *c, const char *tenant, struct skv_error *err)
+{
+	return is_shut(c->rules, tenant, skv_now_us()) ? over_rate(c, tenant, err) : SKV_OK;
 }
 
 uint64_t rules_owed(struct tenant_rules *r, const char *name, uint64_t now_us)

@@ -142,9 +142,23 @@ uint32_t *session_due_place(void *ctx, uint32_t number)
 void session_set_due(struct partition *p, struct session *s, uint64_t at)
 {
 	assert(s->state == SKV_SESSION_OPEN);
+	session_drop_due(p, s);
+	skv_heap_push(&p->deadlines, 0, at, s->number);
+}
+
+void session_drop_due(struct partition *p, struct session *s)
+{
 	if (s->due)
 		skv_heap_remove(&p->deadlines, s->number);
-	skv_heap_push(&p->deadlines, 0, at, s->number);
+}
+
+struct session *session_first_due(struct partition *p, uint64_t now)
+{
+	uint64_t at;
+	uint32_t number;
+
+	return skv_heap_top(&p->deadlines, 0, &at, &number) && at <= now ? p->session[number]
+									  : NULL;
 }
 
 /* Stores the session's number in its slots, so that a slot being written leads to its writer. */
@@ -205,8 +219,7 @@ static void unchain(struct session **head, struct session *s, bool by_id)
 static void leave_open(struct partition *p, struct session *s)
 {
 	ASSERT_EXCLUSIVE(p);
-	if (s->due)
-		skv_heap_remove(&p->deadlines, s->number);
+	session_drop_due(p, s);
 	p->open_sessions--;
 	s->inst->open_sessions--;
 	s->inst->tenant->open_sessions--;
@@ -290,6 +303,15 @@ void session_end(struct partition *p, struct session *s, enum skv_session_state 
 	p->ended_tail = s;
 	if (++p->ended_sessions > p->core->o.max_remembered && !session_is_named(p->ended_head))
 		forget_oldest(p);
+}
+
+void sessions_free(struct partition *p)
+{
+	for (size_t i = 0; i < p->n_session; i++)
+		session_free(p->session[i]);
+	skv_free(p->session);
+	skv_free(p->session_free);
+	skv_heaps_destroy(&p->deadlines);
 }
 
 void session_forget_due(struct partition *p, uint64_t now)

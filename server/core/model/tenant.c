@@ -22,7 +22,7 @@ struct tenant *tenant_need(struct partition *p, const char *name)
 	struct tenant *t;
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_tenant; i++)
+	for (size_t i = p->n_tenant; i-- > 0;) /* when loading, mostly the newest */
 		if (strcmp(p->tenant[i]->name, name) == 0)
 			return p->tenant[i];
 	if (skv_grow(&v, &p->cap_tenant, p->n_tenant + 1, sizeof *p->tenant) != SKV_OK)
@@ -94,6 +94,21 @@ void tenant_touch(struct tenant *t)
 	t->partition->touched = t;
 }
 
+void tenant_count(const struct instance *inst, int sign)
+{
+	const char *tier_of = inst->group->spec.tier_of;
+	struct tenant *t = inst->tenant;
+	uint64_t *n = strncmp(inst->spec.group, SKV_SPACES, strlen(SKV_SPACES)) == 0
+			      ? &t->spaces
+			      : &t->instances;
+
+	if (inst->dropped || !tier_of || *tier_of) /* no copies, no detached ones */
+		return;
+	assert(sign > 0 || *n > 0);
+	*n += (uint64_t)sign;
+	tenant_touch(t);
+}
+
 uint64_t tenant_has(const struct tenant *t, enum tenant_thing what)
 {
 	const uint64_t has[TENANT_THINGS] = {
@@ -101,6 +116,8 @@ uint64_t tenant_has(const struct tenant *t, enum tenant_thing what)
 		[TENANT_BLOCKS] = t->blocks + t->open_blocks,
 		[TENANT_SESSIONS] = t->open_sessions,
 		[TENANT_PINS] = t->pins,
+		[TENANT_INSTANCES] = t->instances,
+		[TENANT_SPACES] = t->spaces,
 	};
 
 	assert(what < TENANT_THINGS);
@@ -136,6 +153,22 @@ void tenants_tell(struct partition *p)
 		for (int what = 0; what < TENANT_THINGS; what++)
 			tell(t, what, tenant_has(t, what));
 	}
+}
+
+uint64_t tenant_part(struct partition *p, const struct group *g, const struct tenant *t,
+		     uint64_t bytes)
+{
+	uint64_t weights = 0;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(t->partition == p);
+	for (size_t i = 0; i < p->n_tenant; i++)
+		p->tenant[i]->used = p->tenant[i] == t;
+	for (const struct instance *inst = g->members; inst; inst = inst->next_member)
+		inst->tenant->used = 1;
+	for (size_t i = 0; i < p->n_tenant; i++)
+		weights += p->tenant[i]->used * rule_weight(p->tenant[i]->rule);
+	return rule_part(bytes, rule_weight(t->rule), weights);
 }
 
 void tenants_free(struct partition *p)

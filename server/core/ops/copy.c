@@ -20,7 +20,6 @@
 
 #include <lock/core.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/files.h>
@@ -36,6 +35,7 @@
 #include <model/wish.h>
 #include <storage/device.h>
 #include <evict/remove.h>
+#include <ops/start.h>
 
 /* ---- what to copy ---------------------------------------------------------------------------- */
 
@@ -271,7 +271,7 @@ int copies_start(struct skv_core *c, struct copying *k, struct skv_move_take_res
 	k->res = res;
 	k->err = err;
 	k->done = *done;
-	rc = one_start(c, &k->start, &k->started, k->arena, err, &then);
+	rc = start_begin(c, &k->start, &k->started, k->arena, err, &then);
 	return rc == SKV_PENDING ? rc : answer(k, rc);
 }
 
@@ -385,6 +385,6 @@ int copies_finish(struct skv_core *c, struct copied *k, struct skv_arena *a,
 	assert(k->core == c);
 	k->res = res;
 	k->done = *done;
-	rc = one_finish(c, &k->finish, &k->finished, a, err, &then);
+	rc = skv_core_finish(c, &k->finish, &k->finished, a, err, &then);
 	return rc == SKV_PENDING ? rc : tell(k, rc);
 }

@@ -35,7 +35,7 @@ bool copies_full(const struct copying *k);
 enum copy_state { COPY_WANTED, COPY_THERE, COPY_BUSY, COPY_STALE };
 enum copy_state copies_consider(struct partition *p, struct copying *k, const struct block *b,
 				const struct instance *copies, struct picks *stale);
-/* Without the lock: as skv_core_move_take. */
+/* Without the lock: as skv_cluster_move_take. */
 int copies_start(struct skv_core *c, struct copying *k, struct skv_move_take_res *res,
 		 struct skv_error *err, const struct skv_done *done);
 

@@ -20,13 +20,13 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/damage.h>
 #include <model/device.h>
 #include <model/find.h>
 #include <model/index.h>
 #include <model/move.h>
 #include <model/objects.h>
+#include <model/rules.h>
 #include <model/table.h>
 #include <model/tier.h>
 #include <model/volume.h>
@@ -113,9 +113,9 @@ void damages_go_on(struct partition *p, uint64_t now)
 	struct hiding h = { .p = p, .by = "loss of their copies" };
 
 	ASSERT_EXCLUSIVE(p);
-	if (!p->damage.n || now < p->damage.again_at)
+	if (!p->damage.n || now < p->reports.again_at)
 		return;
-	p->damage.again_at = now + LOOK_MS;
+	p->reports.again_at = now + LOOK_MS;
 	for (size_t i = p->damage.n; i-- > 0;) {
 		const struct damage d = p->damage.v[i];
 		struct block *b = damage_block(p, &d);
@@ -136,17 +136,17 @@ struct report_op {
 
 static bool may_hide(struct partition *p, uint64_t now)
 {
-	struct damages *d = &p->damage;
-	const uint64_t more = (now - d->paced_at) * HIDES_PER_S / 1000;
+	const uint64_t more = (now - p->reports.paced_at) * HIDES_PER_S / 1000;
 
 	ASSERT_EXCLUSIVE(p);
 	if (more) {
-		d->allowed = more > HIDES_AT_ONCE - d->allowed ? HIDES_AT_ONCE
-							       : d->allowed + (uint32_t)more;
-		d->paced_at = now;
+		p->reports.allowed = more > HIDES_AT_ONCE - p->reports.allowed
+					     ? HIDES_AT_ONCE
+					     : p->reports.allowed + (uint32_t)more;
+		p->reports.paced_at = now;
 	}
-	assert(d->allowed <= HIDES_AT_ONCE);
-	return d->allowed && d->allowed--;
+	assert(p->reports.allowed <= HIDES_AT_ONCE);
+	return p->reports.allowed && p->reports.allowed--;
 }
 
 /* The spec's number; n_specs: there is none of that name. */
@@ -261,11 +261,12 @@ static int report_locked(struct partition *p, struct report_op *op)
 	return SKV_PENDING;
 }
 
-int one_report(struct skv_core *c, const struct skv_report_req *req, struct skv_report_res *res,
-	       struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
+		    struct skv_report_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
 {
 	struct report_op *op = skv_arena_calloc(a, 1, sizeof *op);
-	int rc = core_gate(c, err);
+	int rc = rules_gate(c, req->tenant, req->n_damaged, err);
 
 	*res = (struct skv_report_res){ 0 };
 	if (rc != SKV_OK)
@@ -345,12 +346,12 @@ void damages_find(struct found *f)
 	}
 	f->checks = f->n == 0;
 	for (size_t i = 0; f->checks && i < p->damage.n && f->n < f->max; i++) {
-		struct damage *d = &p->damage.v[i];
+		const struct damage *d = &p->damage.v[i];
 		const struct block *b = d->hidden ? NULL : damage_block(p, d);
 
 		if (d->hidden || d->asked_until > f->now)
 			continue;
-		d->asked_until = f->now + CHECK_MS;
+		damage_ask(p, i, f->now + CHECK_MS);
 		if (b && slot_serves(p, &b->slot[d->spec]))
 			f->v[f->n++] = move_source_of(b, d->spec);
 	}

@@ -10,7 +10,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/index.h>
@@ -110,9 +109,9 @@ static int begin_delete(struct partition *p, struct delete_op *op)
 	return rc == SKV_OK ? delete_locked(p, op) : rc;
 }
 
-int one_delete(struct skv_core *c, const struct skv_delete_req *req,
-	       struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
-	       const struct skv_done *done)
+int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
+		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
 {
 	struct delete_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
@@ -157,8 +156,8 @@ static int clear_locked(struct partition *p, const struct skv_clear_req *req, st
 	return SKV_PENDING;
 }
 
-int one_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
-	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);

@@ -114,19 +114,16 @@ struct change *session_queue_end(struct partition *p, struct session *s,
 /* One record each, as long as memory lasts. */
 void session_expire_due(struct partition *p, uint64_t now)
 {
-	uint64_t key;
-	uint32_t number;
+	struct session *s;
 
 	ASSERT_EXCLUSIVE(p);
-	while (skv_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
-		struct session *s = p->session[number];
-
+	while ((s = session_first_due(p, now)) != NULL) {
 		/* A finish or a clear of its instance is in flight, or memory is short: retry a
 		 * little later. */
 		if (session_is_named(s) || s->inst->retired ||
 		    !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
 			session_set_due(p, s, now + NAMED_MS);
 		else
-			skv_heap_remove(&p->deadlines, number);
+			session_drop_due(p, s);
 	}
 }

@@ -9,7 +9,6 @@
 
 #include <lock/core.h>
 #include <lock/gate.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/mark.h>
@@ -129,8 +128,8 @@ static int export_locked(struct partition *p, const struct skv_export_req *req,
 	return tell_portion(&x, id);
 }
 
-int one_export(struct skv_core *c, const struct skv_export_req *req,
-	       struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
+int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
+		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 

@@ -16,7 +16,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/find.h>
@@ -514,9 +513,9 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 	return rc;
 }
 
-int one_finish(struct skv_core *c, const struct skv_finish_req *req,
-	       struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
-	       const struct skv_done *done)
+int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
+		    struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);
@@ -582,8 +581,8 @@ static int find_places(const struct partition *p, const struct session *s,
 	return rc;
 }
 
-int one_written(struct skv_core *c, const struct skv_finish_req *req, struct skv_written_res *res,
-		struct skv_arena *a, struct skv_error *err)
+int skv_core_written(struct skv_core *c, const struct skv_finish_req *req,
+		     struct skv_written_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct session *s;
@@ -614,8 +613,8 @@ static int queue_abort(struct partition *p, struct session *s, bool quiesced, st
 	return SKV_PENDING;
 }
 
-int one_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
-	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);

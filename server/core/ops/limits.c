@@ -7,9 +7,10 @@
  * when none may go. Cleared instances are swept before anything is evicted. What a tenant has in
  * other partitions counts, too, and leaves so much less to this one; those blocks are not evicted
  * from here, since that would take their locks. Where the policy admits, it is asked about what a
- * group or a type of storage would evict. Under the write lock.
+ * group or a type of storage would evict. A request's own blocks go last, and only for callers who
+ * need room for all of it. Under the write lock.
  */
-#include "limits.h"
+#include <ops/limits.h>
 
 #include <assert.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@
 enum which {
 	TENANT_OPEN, /* this one and the next evict nothing */
 	GROUP_BLOCKS,
+	MEMORY,	       /* of the process, when it is full */
 	INSTANCE_MOST, /* more than its eviction queues hold */
 	TENANT_MOST_BLOCKS,
 	TENANT_MOST_BYTES,
@@ -48,6 +50,8 @@ static const struct rule {
 			  .hint = ": finish some first" },
 	[GROUP_BLOCKS] = { .its = "max_blocks", .field = "max_blocks",
 			   .hint = ": delete some, or let them be evicted" },
+	[MEMORY] = { .its = "blocks, for which there is memory (memory_max)", .field = NULL,
+		     .hint = "", .wait = TRY_WAIT_QUOTA },
 	[INSTANCE_MOST] = { .its = "blocks, which is the most that an instance has",
 			    .field = "instance", .hint = "; use another instance beside it",
 			    .wait = TRY_WAIT_QUOTA },
@@ -106,6 +110,34 @@ static struct limit of_tenant(const struct plan *plan, enum which which)
 	return l;
 }
 
+/* The group that has most of them gives its own. */
+static struct limit of_memory(const struct partition *p, const struct plan *plan)
+{
+	struct limit l = { .of = "manager's partition of", .name = plan->inst->group->spec.name,
+			   .most = or_none(p->most_blocks), .needs = plan->n_write, .each = 1,
+			   .whose = { .group = plan->inst->group, .blocks = true } };
+
+	for (size_t i = 0; l.most != UINT64_MAX && i < p->n_group; i++) {
+		const struct group *g = p->group[i];
+
+		l.have += g->count.blocks + g->open_blocks;
+		l.stays += g->open_blocks;
+		if (g->count.blocks > l.whose.group->count.blocks)
+			l.whose.group = g;
+	}
+	return l;
+}
+
+uint64_t limits_blocks(const struct partition *p)
+{
+	uint64_t n = 0;
+
+	ASSERT_SHARED(p);
+	for (size_t i = 0; i < p->n_group; i++)
+		n += p->group[i]->count.blocks + p->group[i]->open_blocks;
+	return n;
+}
+
 static struct limit of_instance(const struct partition *p, const struct plan *plan,
 				enum which which)
 {
@@ -151,6 +183,8 @@ static struct limit of_group(const struct partition *p, const struct plan *plan,
 
 static struct limit limit_of(const struct partition *p, const struct plan *plan, uint32_t which)
 {
+	if (which == MEMORY)
+		return of_memory(p, plan);
 	if (which == INSTANCE_MOST || which == INSTANCE_SHARE)
 		return of_instance(p, plan, (enum which)which);
 	return which >= TYPE || which == GROUP_BYTES || which == GROUP_BLOCKS
@@ -266,9 +300,11 @@ static int check(struct partition *p, struct plan *plan, enum which which, struc
 	coming = r->retired && sweeps(p, plan);
 	l = limit_of(p, plan, which);
 	if (!coming && !fits(&l)) {
-		placement_hide(p, plan, true);
+		placement_keep(p, plan);
 		coming = make_room(p, plan, &l, false, true) > 0 || l.going > 0;
-		placement_hide(p, plan, false);
+		placement_let_go(p, plan);
+		if (!coming && placement_eats_own(plan))
+			coming = make_room(p, plan, &l, false, true) > 0;
 		l = limit_of(p, plan, which); /* evicted blocks do not count, their bytes do */
 	}
 	if (fits(&l))
@@ -292,46 +328,39 @@ int limits_check(struct partition *p, struct plan *plan, struct skv_error *err)
 	int rc = SKV_OK;
 
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = INSTANCE_MOST; rc == SKV_OK && i < ALL_LIMITS; i++)
+	for (uint32_t i = MEMORY; rc == SKV_OK && i < ALL_LIMITS; i++)
 		rc = check(p, plan, (enum which)i, err);
 	return rc;
 }
 
 /* ---- how many -------------------------------------------------------------------------------- */
 
-uint64_t limits_bound(const struct partition *p, const struct plan *plan)
+/* Blocks that limits from..to-1 let a plan have: of those for `type`, unless it is NULL. */
+static uint64_t most_blocks(const struct partition *p, const struct plan *plan, uint32_t from,
+			    uint32_t to, const char *type, bool evicting)
 {
 	uint64_t n = UINT64_MAX;
 
-	for (uint32_t i = GROUP_BLOCKS; i < ALL_LIMITS; i++) {
+	for (uint32_t i = from; i < to; i++) {
 		const struct limit l = limit_of(p, plan, i);
 
-		n = least(n, less(l.most, l.stays) / l.each);
+		if (!type || strcmp(l.whose.type, type) == 0)
+			n = least(n, less(l.most, evicting ? l.stays : l.have) / l.each);
 	}
 	return n;
+}
+
+uint64_t limits_bound(const struct partition *p, const struct plan *plan)
+{
+	return most_blocks(p, plan, GROUP_BLOCKS, ALL_LIMITS, NULL, true);
 }
 
 uint64_t limits_now(const struct partition *p, const struct plan *plan)
 {
-	uint64_t n = UINT64_MAX;
-
-	for (uint32_t i = INSTANCE_MOST; i < ALL_LIMITS; i++) {
-		const struct limit l = limit_of(p, plan, i);
-
-		n = least(n, less(l.most, l.have) / l.each);
-	}
-	return n;
+	return most_blocks(p, plan, MEMORY, ALL_LIMITS, NULL, false);
 }
 
 uint64_t limits_now_of_type(const struct partition *p, const struct plan *plan, const char *type)
 {
-	uint64_t n = UINT64_MAX;
-
-	for (uint32_t i = 0; i < plan->inst->group->spec.n_quotas; i++) {
-		const struct limit l = limit_of(p, plan, TYPE + i);
-
-		if (strcmp(l.whose.type, type) == 0)
-			n = least(n, less(l.most, l.have) / l.each);
-	}
-	return n;
+	return most_blocks(p, plan, TYPE, TYPE + plan->inst->group->spec.n_quotas, type, false);
 }

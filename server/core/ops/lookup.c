@@ -16,7 +16,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/birth.h>
 #include <model/find.h>
@@ -25,6 +24,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/quota_share.h>
+#include <model/rules.h>
 #include <model/volume.h>
 #include <model/table.h>
 #include <model/wish.h>
@@ -462,12 +462,12 @@ static int wait_for_horizon(struct partition *p, struct waiter *w, bool again)
 	return SKV_PENDING;
 }
 
-int one_lookup(struct skv_core *c, const struct skv_lookup_req *req,
-	       struct skv_lookup_res *res, struct skv_arena *a, struct skv_error *err,
-	       const struct skv_done *done)
+int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req,
+		    struct skv_lookup_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
 {
 	struct waiter *w;
-	int rc = core_gate(c, err);
+	int rc = rules_gate(c, req->tenant, req->n_keys, err);
 
 	if (rc != SKV_OK)
 		return rc;

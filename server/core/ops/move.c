@@ -163,7 +163,7 @@ static struct move *make_move(const struct found *f, uint32_t deadline_ms)
 
 	if (!m)
 		return NULL;
-	*m = (struct move){ .id = session_new_id(o->partition), .starting = true, .n = f->n };
+	*m = (struct move){ .id = session_new_id(f->p->core->number), .starting = true, .n = f->n };
 	m->deadline_ms = deadline_ms ? deadline_ms : o->session_default_ms;
 	if (m->deadline_ms > o->session_max_ms)
 		m->deadline_ms = o->session_max_ms;
@@ -233,6 +233,8 @@ static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, 
 
 	if (!p)
 		return gate_recovering(w->err);
+	if (!req->check)
+		p->mover_at = skv_now_ms(c->clock);
 	if (p->n_moves == MAX_MOVES) { /* others have enough to do */
 		((struct skv_move_take_res *)w->res)->scrub.more = req->check;
 		return SKV_OK;
@@ -589,9 +591,9 @@ static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *r
 	return copies_settle(p, m, req, w->arena, copies, w->err);
 }
 
-int one_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
-		    struct skv_move_finish_res *res, struct skv_arena *a, struct skv_error *err,
-		    const struct skv_done *done)
+int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
+			 struct skv_move_finish_res *res, struct skv_arena *a,
+			 struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = make_waiter(req, res, a, err, done);
 	struct copied *copies = NULL;

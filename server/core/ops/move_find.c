@@ -1,6 +1,7 @@
 /*
  * move_find.c - what there is to move, and where to: the slots of files that drain with `move`, in
- * order, and free slots in other storages of their groups.
+ * order, and pinned blocks of slabs that another class needs (evict/rebalance.c); free slots
+ * elsewhere in the storages of their groups.
  *
  * Each draining file remembers where the last search in it ended. Under the write lock.
  */
@@ -15,6 +16,7 @@
 #include <model/find.h>
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/pin.h>
 #include <model/queue.h>
 #include <model/table.h>
 #include <model/tier.h>
@@ -52,7 +54,7 @@ static enum room take_in(struct found *f, const struct block *b, uint32_t spec, 
 	if (volume_class(p, inst, spec, at, &class_id) != SKV_OK ||
 	    evict_reserve(p, inst, at, class_id) != SKV_OK)
 		return LATER;
-	if (worth_less(f, v, class_id, b))
+	if (pin_kind(b) != SKV_PIN_HARD && worth_less(f, v, class_id, b))
 		return NO_ROOM;
 	rc = skv_pool_alloc(v->pool, class_id, 1, &run, &n_runs);
 	if (rc == SKV_E_NO_SPACE && volume_can_grow(p, v)) {
@@ -206,8 +208,8 @@ static void end_pass(const struct found *f, struct volume_file *file)
 	file->picked = false;
 }
 
-bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint32_t *unit,
-	       uint32_t *slot, pick_fn *pick)
+bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint32_t end,
+	       uint32_t *unit, uint32_t *slot, pick_fn *pick)
 {
 	while (f->looks && f->n < f->max) {
 		struct skv_slab_info info;
@@ -216,6 +218,8 @@ bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint
 		if (!skv_pool_next_slab(v->pool, file->number, &next, &slab))
 			return true;
 		skv_pool_slab(v->pool, slab, &info);
+		if (info.place.unit >= end)
+			return true;
 		if (info.place.unit != *unit) {
 			*unit = info.place.unit;
 			*slot = 0;
@@ -228,6 +232,38 @@ bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint
 		}
 	}
 	return false;
+}
+
+/* A pinned block in slabs that another class needs. */
+static void pick_pinned(struct found *f, struct volume_file *file, const struct block *b,
+			uint32_t spec)
+{
+	const struct slot *s = &b->slot[spec];
+
+	(void)file;
+	if (s->state != SLOT_COMMITTED || !s->has_checksum || pin_kind(b) != SKV_PIN_HARD ||
+	    move_has(f->p, b, spec))
+		return;
+	f->v[f->n] = move_source_of(b, spec);
+	f->n += move_target(f, b, spec, &f->v[f->n]);
+}
+
+static bool has_vacated(const struct volume *v, uint64_t now)
+{
+	return v->vacated.end && now >= v->vacated.again_at;
+}
+
+static void find_in_vacated(struct found *f, struct volume *v)
+{
+	struct volume_file *file = file_find(v, v->vacated.file);
+
+	if (!has_vacated(v, f->now) || !file ||
+	    !move_walk(f, v, file, v->vacated.end, &v->vacated.unit, &v->vacated.slot,
+		       pick_pinned))
+		return;
+	v->vacated.unit = v->vacated.from;
+	v->vacated.slot = 0;
+	v->vacated.again_at = f->now + REST_MS;
 }
 
 /* Has a mover something to do in this file now? */
@@ -243,7 +279,7 @@ static void find_in(struct found *f, struct volume *v)
 		struct volume_file *file = file_find(v, v->drain[i]);
 
 		if (is_due(v, file, f->now))
-			if (move_walk(f, v, file, &file->unit, &file->slot, pick_slot))
+			if (move_walk(f, v, file, UINT32_MAX, &file->unit, &file->slot, pick_slot))
 				end_pass(f, file);
 	}
 }
@@ -257,10 +293,11 @@ void move_find_all(struct found *f)
 	for (uint32_t i = 0; i < p->n_volume && f->looks && f->n < f->max; i++) {
 		uint32_t at = (from + i) % p->n_volume;
 
-		if (!p->volume[at].pool || !p->volume[at].n_drain ||
-		    !device_readable(p->volume[at].dev))
+		if (!p->volume[at].pool || !device_readable(p->volume[at].dev) ||
+		    !(p->volume[at].n_drain || p->volume[at].vacated.end))
 			continue;
 		find_in(f, &p->volume[at]);
+		find_in_vacated(f, &p->volume[at]);
 		p->move_volume = at + 1;
 	}
 }
@@ -284,9 +321,11 @@ bool move_drain_due(const struct partition *p, uint64_t now)
 	bool due = false;
 
 	ASSERT_SHARED(p);
-	for (uint32_t i = 0; i < p->n_volume && !due; i++)
+	for (uint32_t i = 0; i < p->n_volume && !due; i++) {
+		due = p->volume[i].pool && has_vacated(&p->volume[i], now);
 		for (size_t j = 0; p->volume[i].pool && j < p->volume[i].n_drain && !due; j++)
 			due = is_due(&p->volume[i],
 				     file_find(&p->volume[i], p->volume[i].drain[j]), now);
+	}
 	return due;
 }

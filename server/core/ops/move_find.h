@@ -40,13 +40,13 @@ struct move_slot move_source_of(const struct block *b, uint32_t spec);
 bool move_target(struct found *f, const struct block *b, uint32_t spec, struct move_slot *m);
 /* Moves of the block's slots that lie elsewhere to the volume. LATER: there may be room soon. */
 enum room move_to(struct found *f, const struct block *b, uint32_t volume);
-/* Calls pick for slots in use of the file, from *unit, *slot on, which are moved, as long as there
- * are looks and room. True: the end of the file. */
-bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint32_t *unit,
-	       uint32_t *slot,
+/* Calls pick for slots in use of the file, from *unit, *slot to the unit `end`, which are moved, as
+ * long as there are looks and room. True: the end was reached. */
+bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint32_t end,
+	       uint32_t *unit, uint32_t *slot,
 	       void (*pick)(struct found *f, struct volume_file *file, const struct block *b,
 			    uint32_t spec));
-/* Is there anything in a file that drains? Under the read lock. */
+/* Is there anything in a file that drains, or in slabs that are closed? Under the read lock. */
 bool move_drain_due(const struct partition *p, uint64_t now);
 /* A move of that spec, read where that can be done, there or in its copy, if there is a
  * place for it. */

@@ -18,7 +18,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/mark.h>
@@ -292,9 +291,9 @@ static int partial_locked(struct partition *p, const struct skv_partial_req *req
 	return fill_partial(w, p, &none.change, SKV_OK);
 }
 
-int one_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
-		       struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
-		       const struct skv_done *done)
+int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
+			    struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
+			    const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);

@@ -14,7 +14,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/index.h>
@@ -184,26 +183,28 @@ static struct pin stronger(struct pin have, struct pin want)
 	return have.until == 0 || (want.until && have.until > want.until) ? have : want;
 }
 
-/* Is there room for these hard pins within the limit? */
-static int check_room(const struct partition *p, const struct instance *inst, uint64_t blocks,
+/* Is there room for these hard pins within the limit? Each tenant has its part of it for itself:
+ * what is pinned hard does not come back as space does. */
+static int check_room(struct partition *p, const struct instance *inst, uint64_t blocks,
 		      struct skv_error *err)
 {
 	const struct group *g = inst->group;
+	const struct tenant *t = inst->tenant;
 	uint32_t percent = g->spec.pin_percent ? g->spec.pin_percent : DEFAULT_PERCENT;
-	uint64_t room = group_room(p, g), more = blocks * inst->block_bytes, all = more;
+	uint64_t room = group_room(p, g), more = blocks * inst->block_bytes, all = more, part;
 
-	ASSERT_SHARED(p);
 	if (blocks == 0)
 		return SKV_OK;
-	for (size_t i = 0; i < p->n_inst; i++)
-		all += p->inst[i]->group == g ? pinned_bytes(p->inst[i], true) : 0;
-	if (all > percent_of(room, percent))
+	for (const struct instance *i = g->members; i; i = i->next_member)
+		all += i->tenant == t ? pinned_bytes(i, true) : 0;
+	part = tenant_part(p, g, t, percent_of(room, percent));
+	if (all > part)
 		return skv_fail(
 			err, SKV_E_QUOTA, "pinned_bytes",
-			"group '%s' would have %llu bytes pinned hard; its limit is %llu: unpin "
-			"some, or raise its pin_percent (%u)",
-			g->spec.name, (unsigned long long)all,
-			(unsigned long long)percent_of(room, percent), percent);
+			"tenant '%s' would have %llu bytes pinned hard in group '%s'; its part of "
+			"the limit is %llu: unpin some, or raise the group's pin_percent (%u)",
+			t->name, (unsigned long long)all, g->spec.name, (unsigned long long)part,
+			percent);
 	room = percent_of(quota_share_of(inst, room), percent);
 	more += pinned_bytes(inst, true);
 	if (more > room)
@@ -316,11 +317,11 @@ static int check_pin(const struct skv_pin_req *req, struct skv_error *err)
 	return SKV_OK;
 }
 
-int one_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
-	    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
+		 struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
-	int rc = core_gate(c, err);
+	int rc = rules_gate(c, req->tenant, req->n_keys, err);
 
 	if (rc == SKV_OK)
 		rc = check_pin(req, err);
@@ -340,8 +341,8 @@ int one_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_re
 	return rc;
 }
 
-int one_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
-	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
@@ -377,8 +378,8 @@ static void list(const struct partition *p, const struct instance *inst,
 	res->next = i < inst->pins.cells ? i : 0;
 }
 
-int one_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
-	     struct skv_arena *a, struct skv_error *err)
+int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
+		  struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst;
 	int rc = core_gate(c, err);

@@ -19,12 +19,13 @@
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/quota_share.h>
+#include <model/table.h>
 #include <model/volume.h>
 #include <storage/growth.h>
 #include <evict/clear.h>
 #include <evict/evict.h>
 #include <evict/rebalance.h>
-#include "limits.h"
+#include <ops/limits.h>
 #include "plan.h"
 #include <ops/start.h>
 
@@ -130,8 +131,7 @@ static bool make_room(struct partition *p, struct plan *plan, uint32_t volume, u
 		return true;
 	if (plan->newcomers.refused)
 		return got > 0 || coming > 0;
-	return evict_rebalance(p, volume, class_id, &w) || got > 0 || coming > 0 ||
-	       evict_rebalance_leased(p, volume, class_id, &w);
+	return evict_rebalance(p, volume, class_id, &w) || got > 0 || coming > 0;
 }
 
 /* Takes the plan's slots in one volume. On failure nothing is taken; *coming tells whether waiting
@@ -224,8 +224,19 @@ static enum fit plan_fit(const struct volume *s, const struct plan *plan)
 	return worst;
 }
 
+/* May the plan take slots of this storage, as far as the start names some? */
+static bool plan_allows(const struct plan *plan, const char *storage)
+{
+	if (plan->storage && strcmp(storage, plan->storage) != 0)
+		return false;
+	for (uint32_t i = 0; i < plan->n_avoid; i++)
+		if (strcmp(storage, plan->avoid[i]) == 0)
+			return false;
+	return true;
+}
+
 /* The group's existing storages by preference: better fit to chunks first, then the group's
- * order. Only the one that the start names, if it does. */
+ * order. */
 static void preferred_volumes(const struct partition *p, const struct plan *plan,
 			      struct some_volumes *out)
 {
@@ -238,7 +249,7 @@ static void preferred_volumes(const struct partition *p, const struct plan *plan
 		enum fit how;
 		uint32_t k;
 
-		if (found < 0 || (plan->storage && strcmp(g->storages[i], plan->storage) != 0))
+		if (found < 0 || !plan_allows(plan, g->storages[i]))
 			continue;
 		how = plan_fit(&p->volume[found], plan);
 		for (k = out->n++; k > 0 && fit[k - 1] > how; k--) {
@@ -292,15 +303,16 @@ static int none_within(const struct partition *p, const struct plan *plan, struc
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = volume_find(p, g->spec.storages[i]);
 
-		if (at < 0 || !volume_takes(&p->volume[at]))
+		if (at < 0 || !volume_takes(&p->volume[at]) ||
+		    !plan_allows(plan, g->spec.storages[i]))
 			continue;
 		usable = true;
 		fits |= volume_fits_plan(&p->volume[at], plan);
 	}
 	if (!usable)
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
-				"no storage of group '%s' is healthy, enabled and not draining",
-				g->spec.name);
+				"no storage of group '%s' is healthy, enabled and not draining%s",
+				g->spec.name, plan->n_avoid ? ", but for those to avoid" : "");
 	if (!fits)
 		return skv_fail(
 			err, SKV_E_NO_SPACE, NULL,
@@ -314,14 +326,51 @@ static int none_within(const struct partition *p, const struct plan *plan, struc
 		g->spec.name);
 }
 
-void placement_hide(struct partition *p, const struct plan *plan, bool hidden)
+/* Keeps a block from eviction, and those above it. Below a leaf that is a candidate they need no
+ * mark: it comes to the top before them, and marks them then (evict.c). */
+static void keep_chain(struct partition *p, const struct instance *inst, struct block *b,
+		       uint64_t now)
 {
-	for (uint32_t i = 0; plan->keeps && i < plan->n_keys; i++) {
-		if (plan->outcome[i] != SKV_START_EXISTS)
-			continue;
-		plan->have[i]->kept = hidden;
-		evict_consider(p, plan->have[i]);
+	bool first = inst->group->policy->leaf_first && !b->live_children &&
+		     block_evictable(p, inst, b, now);
+
+	b->kept = 1;
+	while (!first && b->parent != NO_BLOCK && !block_get(p, b->parent)->kept) {
+		b = block_get(p, b->parent);
+		b->kept = 1;
 	}
+}
+
+void placement_keep(struct partition *p, const struct plan *plan)
+{
+	const uint64_t now = skv_now_ms(p->core->clock);
+
+	ASSERT_EXCLUSIVE(p);
+	if (plan->parent)
+		keep_chain(p, plan->inst, plan->parent, now);
+	for (uint32_t i = 0; i < plan->n_keys; i++)
+		if (plan->outcome[i] == SKV_START_EXISTS)
+			keep_chain(p, plan->inst, plan->have[i], now);
+}
+
+/* Those that eviction has come to are in no queue. */
+static void let_chain_go(struct partition *p, struct block *b)
+{
+	while (b && b->kept) {
+		b->kept = 0;
+		if (evict_held_back(b))
+			evict_consider(p, b);
+		b = b->parent != NO_BLOCK ? block_get(p, b->parent) : NULL;
+	}
+}
+
+void placement_let_go(struct partition *p, const struct plan *plan)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = plan->n_keys; i-- > 0;)
+		if (plan->outcome[i] == SKV_START_EXISTS)
+			let_chain_go(p, plan->have[i]);
+	let_chain_go(p, plan->parent);
 }
 
 /* Why there is no slot: too few there can be, or something is in all of them. */
@@ -349,6 +398,24 @@ static int no_room(const struct partition *p, const struct plan *plan,
 			plan->n_write);
 }
 
+/* Evicts for the plan, soft-pinned blocks when nothing else may go. As take_somewhere. */
+static int take_evicting(struct partition *p, struct plan *plan, struct skv_arena *a,
+			 struct some_volumes *within)
+{
+	int rc = SKV_E_NO_SPACE;
+
+	for (enum effort effort = EVICT; rc == SKV_E_NO_SPACE && effort <= EVICT_SOFT_PINS &&
+					 !plan->newcomers.refused;
+	     effort++)
+		rc = take_somewhere(p, plan, a, effort, within);
+	return rc;
+}
+
+bool placement_eats_own(const struct plan *plan)
+{
+	return !plan->newcomers.n && !plan->keeps && !plan->no_wait;
+}
+
 int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
 		   struct skv_error *err)
 {
@@ -358,14 +425,12 @@ int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
 
 	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_E_NO_SPACE) {
-		placement_hide(p, plan, true);
-		for (enum effort effort = EVICT; rc == SKV_E_NO_SPACE &&
-						 effort <= EVICT_SOFT_PINS &&
-						 !plan->newcomers.refused;
-		     effort++)
-			rc = take_somewhere(p, plan, a, effort, &within);
-		placement_hide(p, plan, false);
+		placement_keep(p, plan);
+		rc = take_evicting(p, plan, a, &within);
+		placement_let_go(p, plan);
 	}
+	if (rc == SKV_E_NO_SPACE && placement_eats_own(plan))
+		rc = take_evicting(p, plan, a, &within);
 	if (rc != SKV_E_NO_SPACE)
 		return rc;
 	if (plan->newcomers.refused)
@@ -375,6 +440,7 @@ int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
 	if (grows_later(p, &within) || (!plan->no_wait && now - plan->since < SOON_MS &&
 					frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
+	plan->newcomers.full |= plan->newcomers.n && placement_now(p, plan) > 0;
 	return no_room(p, plan, &within, err);
 }
 
@@ -479,6 +545,12 @@ static bool any_volume(const struct partition *p, const struct group *g)
 		if (volume_find(p, g->spec.storages[i]) >= 0)
 			return true;
 	return false;
+}
+
+uint64_t placement_most(const struct partition *p, const struct plan *plan)
+{
+	ASSERT_SHARED(p);
+	return may_open(p, plan->inst->group) / plan->inst->block_bytes;
 }
 
 int placement_limits(struct partition *p, struct plan *plan, struct skv_error *err)

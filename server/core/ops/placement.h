@@ -19,8 +19,12 @@ void grants_free(struct partition *p, struct grants *g); /* frees the slots, not
 
 /* Not now: slots, room in the group's quota, or in the limit of the tenant, are on their way. */
 enum { TRY_WAIT = 2, TRY_WAIT_QUOTA, TRY_WAIT_TENANT };
-/* Hides the blocks that the plan found from eviction, or (`hidden` false) shows them again. */
-void placement_hide(struct partition *p, const struct plan *plan, bool hidden);
+/* Keeps the blocks of the plan's request that are there, and those that it continues, from
+ * eviction; lets them go again. Both while the lock is held once. */
+void placement_keep(struct partition *p, const struct plan *plan);
+void placement_let_go(struct partition *p, const struct plan *plan);
+/* Where nothing else may go: is the request served all the same, at the cost of its own blocks? */
+bool placement_eats_own(const struct plan *plan);
 /* Checks the limits of open sessions, and those that evict nothing (limits.h): SKV_OK,
  * SKV_E_TOO_LARGE, SKV_E_TOO_MANY, SKV_E_QUOTA. */
 int placement_limits(struct partition *p, struct plan *plan, struct skv_error *err);
@@ -33,7 +37,9 @@ int placement_take_offsets(struct partition *p, const struct skv_start_req *req,
 			   struct skv_arena *a, struct skv_error *err);
 /* A start has taken the plan's slots for good: others are freed in their place. */
 void placement_taken(struct partition *p, const struct plan *plan);
-/* For plans of one spec: how many of its blocks the limits of open sessions and blocks allow; */
+/* For plans of one spec: how many of its blocks a session may have at all; */
+uint64_t placement_most(const struct partition *p, const struct plan *plan);
+/* how many of its blocks the limits of open sessions and blocks allow; */
 uint64_t placement_bound(const struct partition *p, const struct plan *plan);
 /* how many could be taken at once, without eviction. */
 uint64_t placement_now(struct partition *p, const struct plan *plan);

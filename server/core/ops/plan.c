@@ -12,6 +12,7 @@
 #include <lock/lock.h>
 #include <model/block.h>
 #include <model/find.h>
+#include <model/index.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/probe.h>
@@ -105,8 +106,8 @@ void plan_cut(struct plan *plan, uint64_t n, bool whole)
 		return;
 	for (uint32_t i = 0; i < plan->n_keys; i++)
 		if (plan->outcome[i] == SKV_START_WRITE && (n == 0 || n-- == 0))
-			plan->outcome[i] = plan->newcomers.refused ? SKV_START_NOT_ADMITTED
-								   : SKV_START_NO_ROOM;
+			plan->outcome[i] = plan_leaves_out(plan) ? SKV_START_NOT_ADMITTED
+								 : SKV_START_NO_ROOM;
 	plan_count(plan);
 	if (!plan->newcomers.refused && plan->newcomers.n > plan->n_write)
 		plan->newcomers.n = plan->n_write;
@@ -119,6 +120,8 @@ static int classify(const struct partition *p, const struct skv_start_req *req, 
 
 	ASSERT_SHARED(p);
 	plan->n_keys = req->n_keys;
+	if (req->has_parent && !req->independent)
+		plan->parent = index_find(p, plan->inst, req->parent);
 	plan->have = skv_arena_alloc(a, req->n_keys * sizeof(struct block *));
 	plan->outcome = skv_arena_calloc(a, req->n_keys, 1);
 	plan->missing = skv_arena_calloc(a, req->n_keys, sizeof *plan->missing);
@@ -141,8 +144,7 @@ static int list_newcomers(const struct skv_start_req *req, struct skv_arena *a, 
 	uint64_t *hash;
 	uint32_t n = 0;
 
-	if (!req->selective || !inst->group->policy->admit || inst->spec.n_specs > 1 ||
-	    plan->n_write == 0)
+	if (!req->selective || inst->spec.n_specs > 1 || plan->n_write == 0)
 		return SKV_OK;
 	hash = skv_arena_alloc(a, plan->n_write * sizeof *hash);
 	if (!hash)
@@ -188,9 +190,6 @@ static int check_forms(const struct partition *p, const struct skv_start_req *re
 	if (req->selective && (req->whole || req->offsets))
 		return skv_fail(err, SKV_E_UNSUPPORTED, "selective",
 				"not all or nothing, and not for given places");
-	if (req->anonymous && *req->request_id)
-		return skv_fail(err, SKV_E_INVALID, "request_id",
-				"an anonymous session takes none");
 	return SKV_OK;
 }
 

@@ -31,12 +31,15 @@ struct plan {
 	uint32_t need[SKV_MAX_SPECS];        /* slots per spec */
 	uint64_t bytes;
 	uint64_t since; /* when the start arrived (boot time ms) */
-	bool keeps;     /* its existing blocks are not evicted to make room for the rest */
+	struct block *parent; /* what its blocks continue; NULL = nothing, or it is not there */
+	bool keeps;     /* its existing blocks stay even if nothing else may go */
 	const char *storage; /* the only one that it may take slots of; NULL = any of the group */
+	const char *const *avoid; /* [n_avoid] storages that it takes no slots of */
+	uint32_t n_avoid;
 	bool unsummed;    /* not to memory */
 	bool no_wait;     /* takes what is free now instead of waiting for leases and grace
 			   * periods */
-	/* The writes, if its policy may refuse some, and the request allows that; else n is 0. */
+	/* The writes, if the request lets the manager leave some out (`selective`); else n is 0. */
 	struct newcomers newcomers;
 	struct grants grants;
 };
@@ -46,12 +49,19 @@ static inline struct newcomers *newcomers_of(struct plan *plan)
 	return plan->newcomers.n ? &plan->newcomers : NULL;
 }
 
+/* Are the last writes left out, because the policy refused them, or the request is larger than what
+ * it may have? */
+static inline bool plan_leaves_out(const struct plan *plan)
+{
+	return plan->newcomers.refused || (plan->newcomers.full && !plan->no_wait);
+}
+
 /* plan.c: fills in what the request asks of plan->inst and what is left to write. SKV_E_INVALID,
  * SKV_E_TOO_LARGE, SKV_E_TOO_MANY, SKV_E_NOMEM. */
 int plan_make(const struct partition *p, const struct skv_start_req *req, struct skv_arena *a,
 	      struct plan *plan, struct skv_error *err);
-/* Keeps the first n writes; the others get no slots: NOT_ADMITTED where the policy refused some,
- * else NO_ROOM. `whole`: n or none, and none if a key is BUSY. */
+/* Keeps the first n writes; the others get no slots: NOT_ADMITTED if plan_leaves_out, else NO_ROOM.
+ * `whole`: n or none, and none if a key is BUSY. */
 void plan_cut(struct plan *plan, uint64_t n, bool whole);
 /* Computes n_write, need and bytes from the outcomes. */
 void plan_count(struct plan *plan);

@@ -125,7 +125,7 @@ static void take(struct found *f, struct volume *v, struct volume_file *file)
 	f->volume = (uint32_t)(v - f->p->volume);
 	f->unit = c->unit;
 	f->slot = c->slot;
-	c->handed_out = move_walk(f, v, file, &c->unit, &c->slot, add_slot);
+	c->handed_out = move_walk(f, v, file, UINT32_MAX, &c->unit, &c->slot, add_slot);
 	if (f->n == 0)
 		end_pass(f->p, file);
 }

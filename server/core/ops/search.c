@@ -21,6 +21,7 @@
 #include <model/partition.h>
 #include <model/probe.h>
 #include <model/queue.h>
+#include <model/rules.h>
 #include <model/tier.h>
 #include <model/volume.h>
 #include <storage/device.h>
@@ -285,11 +286,11 @@ int search_copies(const struct partition *p, const struct skv_lookup_req *req,
 
 /* ---- lengths --------------------------------------------------------------------------------- */
 
-int one_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
-		      struct skv_arena *a, struct skv_error *err)
+int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
+			   struct skv_arena *a, struct skv_error *err)
 {
 	struct search s;
-	int rc = core_gate(c, err);
+	int rc = rules_gate(c, req->tenant, req->n_keys, err);
 
 	if (rc != SKV_OK)
 		return rc;

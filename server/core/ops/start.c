@@ -19,7 +19,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/birth.h>
@@ -29,6 +28,7 @@
 #include <model/names.h>
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/rules.h>
 #include <model/queue.h>
 #include <model/session.h>
 #include <model/volume.h>
@@ -37,7 +37,7 @@
 #include <journal/change.h>
 #include <journal/record.h>
 #include <journal/snapshot.h>
-#include "limits.h"
+#include <ops/limits.h>
 #include "plan.h"
 #include "placement.h"
 #include "start_answer.h"
@@ -69,7 +69,7 @@ static struct session *session_of_plan(struct partition *p, const struct start_o
 	ASSERT_EXCLUSIVE(p);
 	if (!s)
 		return NULL;
-	s->id = session_new_id(o->partition);
+	s->id = session_new_id(p->core->number);
 	s->tenant = tenant_hash(req->tenant);
 	s->request = op->request;
 	s->body = op->body;
@@ -189,7 +189,7 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 		return SKV_E_NOMEM;
 	}
 	birth_note(p, s->generation, s->created_ms);
-	p->next_generation += s->n_write;
+	generation_least(p, p->next_generation + s->n_write);
 	((struct opening *)ch)->session = s;
 	s->pending = ch;
 	op->w.fill = fill_applied;
@@ -234,35 +234,45 @@ static int find_placement(struct partition *p, struct start_op *op, struct plan 
 			   : placement_take(p, plan, op->w.arena, op->w.err);
 }
 
-/* Tells the policy which ones it refused: all behind those that the plan still writes. */
-static void refuse(struct partition *p, const struct plan *plan)
+/* Leaves out all behind the first n writes, and tells the policy which ones it refused. */
+static void cut(struct partition *p, struct plan *plan, uint64_t n, bool whole)
 {
 	const struct group *g = plan->inst->group;
+	const uint32_t before = plan->n_write;
 	uint64_t use = plan->newcomers.refused ? use_now(p, skv_now_ms(p->core->clock)) : 0;
 
+	plan_cut(plan, n, whole);
+	if (plan_leaves_out(plan))
+		COUNT(p->core, start_not_admitted, before - plan->n_write);
 	for (uint32_t i = plan->n_write; plan->newcomers.refused && i < plan->newcomers.n; i++) {
 		struct skv_policy_block b = { .hash = plan->newcomers.hash[i],
 					      .use = use };
 
 		g->policy->refused(g->policy_state, &b,
 				   newcomer_birth(&plan->newcomers, i));
-		COUNT(p->core, start_not_admitted, 1);
 	}
 }
 
-/* The same, without the blocks that the policy does not admit. */
+/* The same, without the blocks that the policy does not admit, and of a request that is larger than
+ * the store without those behind its first ones, if the caller can do without. */
 static int find_admitted_placement(struct partition *p, struct start_op *op, struct plan *plan,
 				   bool may_take)
 {
-	int rc = find_placement(p, op, plan, may_take);
+	const uint64_t most = placement_most(p, plan);
+	int rc;
 
-	if (!plan->newcomers.refused ||
+	if (most && plan->newcomers.n > most) {
+		plan->newcomers.full = true;
+		cut(p, plan, most, false);
+		plan->newcomers.full = false;
+	}
+	rc = find_placement(p, op, plan, may_take);
+	if (!plan_leaves_out(plan) ||
 	    (rc != SKV_E_NO_SPACE && rc != SKV_E_QUOTA &&
 	     !(is_wait(rc) && too_late(p, op))))
 		return rc;
 	skv_error_clear(op->w.err);
-	plan_cut(plan, placement_now(p, plan), false);
-	refuse(p, plan);
+	cut(p, plan, placement_now(p, plan), false);
 	return find_placement(p, op, plan, true);
 }
 
@@ -278,8 +288,7 @@ static int find_some_placement(struct partition *p, struct start_op *op, struct 
 	if (rc == SKV_E_NO_SPACE || rc == SKV_E_QUOTA ||
 	    (is_wait(rc) && too_late(p, op))) {
 		skv_error_clear(op->w.err);
-		plan_cut(plan, placement_now(p, plan), req_of(op)->whole);
-		refuse(p, plan);
+		cut(p, plan, placement_now(p, plan), req_of(op)->whole);
 		rc = find_placement(p, op, plan, true);
 	}
 	return rc;
@@ -301,7 +310,8 @@ static int start_try(struct partition *p, struct start_op *op, bool may_take)
 {
 	const struct skv_start_req *req = req_of(op);
 	struct plan plan = { .since = op->since, .unsummed = req->unsummed,
-			     .storage = req->storage };
+			     .storage = req->storage, .avoid = req->avoid,
+			     .n_avoid = req->n_avoid };
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &plan.inst, op->w.err);
 
 	if (rc == SKV_OK)
@@ -561,6 +571,9 @@ static int admit(struct partition *p, struct start_op *op)
 	if (p->open_sessions >= o->max_sessions)
 		return skv_fail(op->w.err, SKV_E_TOO_MANY, NULL,
 				"%u sessions are open, the most there may be", o->max_sessions);
+	if (skv_mem_level() == SKV_MEM_TIGHT)
+		return skv_fail(op->w.err, SKV_E_NOMEM, NULL, "the manager's memory is used up: "
+				"give it more (memory_max)");
 	if (p->journal_bytes >= journal_bound(p))
 		return skv_fail(op->w.err, SKV_E_JOURNAL_FULL, NULL,
 				"the journal is full: retry when the checkpoint is written");
@@ -598,8 +611,8 @@ static void count_outcome(struct skv_core *c, const struct skv_start_req *req,
 	}
 }
 
-int one_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
-	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int start_begin(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
+		struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct start_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
@@ -632,4 +645,12 @@ int one_start(struct skv_core *c, const struct skv_start_req *req, struct skv_st
 		COUNT(c, start_keys, req->n_keys);
 	core_unlock(c);
 	return rc;
+}
+
+int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+{
+	const int rc = rules_pace(c, req->tenant, req->n_keys, err);
+
+	return rc == SKV_OK ? start_begin(c, req, res, a, err, done) : rc;
 }

@@ -9,7 +9,6 @@
 
 #include <lock/core.h>
 #include <lock/gate.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/birth.h>
 #include <model/find.h>
@@ -17,6 +16,7 @@
 #include <model/mark.h>
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/rules.h>
 #include <model/volume.h>
 #include <model/table.h>
 
@@ -55,8 +55,8 @@ static int view_block(struct partition *p, const struct instance *inst, const st
 	return SKV_OK;
 }
 
-int one_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
-	      struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
+int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
+		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst = NULL;
 	const struct block *b = NULL;
@@ -136,11 +136,11 @@ static int fill_states(struct partition *p, const struct instance *inst,
 	return req->want_parents ? fill_parents(p, inst, req, res, a) : SKV_OK;
 }
 
-int one_states(struct skv_core *c, const struct skv_states_req *req,
-	       struct skv_states_res *res, struct skv_arena *a, struct skv_error *err)
+int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
+		    struct skv_states_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst = NULL;
-	int rc = core_gate(c, err);
+	int rc = rules_gate(c, req->tenant, req->n_keys, err);
 
 	if (rc != SKV_OK)
 		return rc;

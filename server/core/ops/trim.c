@@ -16,7 +16,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/birth.h>
 #include <model/find.h>
@@ -218,8 +217,8 @@ static int begin(struct partition *p, struct trim_op *op)
 	return portion(p, op);
 }
 
-int one_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
-	     struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
+		  struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct trim_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);

@@ -38,7 +38,7 @@
 
 static void look_at_chunk(struct partition *p, struct chunk *c, uint64_t clock)
 {
-	const uint64_t since = c->told ? c->told : p->uses.loaded;
+	const uint64_t since = c->told ? c->told : p->loaded_at;
 
 	ASSERT_SHARED(p);
 	assert(p->uses.n + c->fresh <= USES_NOTED);
@@ -165,7 +165,7 @@ static int replay_counters(struct replay *r, struct skv_rd *in, struct skv_error
 	clock = skv_get_varint(in);
 	if (in->failed || clock > USE_MS_MAX)
 		return corrupt(err, "counters: malformed");
-	r->p->use_base = (int64_t)(clock - r->now);
+	use_clock_set(r->p, r->now, clock);
 	use_now(r->p, r->now); /* as late as it is, whatever was used */
 	return replay_runs(r, in, clock, err);
 }

@@ -13,7 +13,6 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/find.h>
@@ -21,6 +20,7 @@
 #include <model/move.h>
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/rules.h>
 #include <model/table.h>
 #include <model/tier.h>
 #include <model/volume.h>
@@ -210,10 +210,10 @@ static int want_locked(struct partition *p, const struct skv_want_req *req,
 	return SKV_OK;
 }
 
-int one_want(struct skv_core *c, const struct skv_want_req *req, struct skv_want_res *res,
-	     struct skv_arena *a, struct skv_error *err)
+int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv_want_res *res,
+		  struct skv_arena *a, struct skv_error *err)
 {
-	int rc = core_gate(c, err);
+	int rc = rules_gate(c, req->tenant, req->n_keys ? req->n_keys : req->sample, err);
 
 	*res = (struct skv_want_res){ 0 };
 	if (rc != SKV_OK)

@@ -79,27 +79,11 @@ static int put_slices(struct writer *w, const struct skv_buf *b, struct skv_erro
 /* Copies some chunks and takes out what is ready. SKV_PENDING = more to come. */
 static int collect(struct writer *w, struct skv_buf *out)
 {
-	struct partition *p = w->p;
-	int rc = SKV_PENDING;
+	int rc = SKV_E_UNAVAILABLE;
 
 	core_lock(w->c);
-	if (!current(w)) {
-		rc = SKV_E_UNAVAILABLE;
-	} else {
-		for (uint32_t i = 0; i < CHUNKS_AT_A_TIME && p->snap.next_chunk < p->snap.end_chunk;
-		     i++)
-			snapshot_touch_chunk(p, p->snap.next_chunk++);
-		if (p->snap.next_chunk >= p->snap.end_chunk) {
-			p->snap.next_chunk = p->snap.end_chunk;
-			rc = SKV_OK;
-		}
-		if (p->snap.failed)
-			rc = SKV_E_NOMEM;
-		if (p->snap.out.len >= SLICE_BYTES || rc == SKV_OK) {
-			*out = p->snap.out;
-			skv_buf_init(&p->snap.out);
-		}
-	}
+	if (current(w))
+		rc = snapshot_copy(w->p, CHUNKS_AT_A_TIME, SLICE_BYTES, out);
 	core_unlock(w->c);
 	return rc;
 }
@@ -123,12 +107,6 @@ static int write_blocks(struct writer *w, struct skv_error *err)
 		       : skv_fail(err, rc, NULL, "given up: the state changed or memory is short");
 }
 
-static void take(struct skv_buf *to, struct skv_buf *from)
-{
-	*to = *from;
-	skv_buf_init(from);
-}
-
 static int write_tail(struct writer *w, bool clean, struct skv_error *err)
 {
 	struct skv_buf leases = { 0 }, tail = { 0 };
@@ -136,8 +114,7 @@ static int write_tail(struct writer *w, bool clean, struct skv_error *err)
 
 	core_lock(w->c);
 	if (current(w)) {
-		take(&leases, &w->p->snap.leases);
-		take(&tail, &w->p->snap.tail);
+		snapshot_take_tail(w->p, &leases, &tail);
 		if (clean)
 			record_horizon(&tail, w->p, true);
 	}
@@ -226,8 +203,8 @@ static struct partition *begin(struct writer *w)
 
 	core_lock(c);
 	if (c->partition && c->partition->snap.active)
-		snapshot_end(c->partition); /* nobody writes it: whoever asked for it has stopped
-					     * waiting */
+		/* nobody writes it: whoever asked for it has stopped waiting */
+		snapshot_end(c->partition, false);
 	core_unlock(c);
 	commit_ask_snapshot(c);
 	core_lock(c);
@@ -286,12 +263,11 @@ static int write_one(struct writer *w, bool clean, struct skv_error *err)
 	core_lock(c);
 	if (ours(w)) {
 		if (rc == SKV_OK) {
-			w->p->journal_bytes -= w->p->snap.journal_bytes;
 			w->p->checkpoint_bytes = w->bytes;
 			w->p->checkpoint_blocks = w->p->snap.blocks;
 			w->p->checkpointed = w->number;
 		}
-		snapshot_end(w->p);
+		snapshot_end(w->p, rc == SKV_OK);
 	}
 	core_unlock(c);
 	if (rc == SKV_OK)

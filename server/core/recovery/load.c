@@ -93,11 +93,11 @@ static int add_instance(struct partition *p, const struct skv_instance_spec *i, 
 	if (!dropped) {
 		rc = partition_add_instance(p, i, id);
 		if (rc == SKV_OK)
-			p->inst[p->n_inst - 1]->registered = true;
+			instance_by_id(p, id)->registered = true;
 	} else if (instance_by_id(p, id)) {
 		version = instance_by_id(p, id)->version; /* still registered */
 	} else {
-		rc = partition_add_instance_to(p, i, id, &p->detached);
+		rc = partition_add_instance_to(p, i, id, NULL);
 	}
 	if (rc == SKV_OK)
 		instance_by_id(p, id)->version = version;
@@ -146,8 +146,7 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	int rc;
 
 	if (sscanf(key, "file/%8x/%8x", &storage, &f.number) != 2 ||
-	    !registry_get_file(bytes, n, &f) ||
-	    !file_is_of(f.number, l->p->core->o.partition))
+	    !registry_get_file(bytes, n, &f) || !file_is_of(f.number, l->p->core->number))
 		return doc_bad(l->err, key);
 	s = volume_by_id(l->p, storage);
 	if (!s)

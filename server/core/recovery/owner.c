@@ -22,6 +22,7 @@
 #include <model/device.h>
 #include <model/partition.h>
 #include <journal/commit.h>
+#include <journal/end.h>
 #include <journal/record.h>
 #include <journal/registry_write.h>
 #include <journal/snapshot.h>
@@ -313,12 +314,8 @@ static int append(struct skv_core *c, struct partition *p, struct skv_buf *b, st
 	if (!b->failed && !batch.failed)
 		rc = skv_store_append(c->store, 0, p->fence, p->seq + 1, batch.data, batch.len,
 				      SKV_APPEND_URGENT, err);
-	if (rc == SKV_OK) {
-		p->seq++;
-		p->end.epoch = p->fence;
-		p->end.chain = skv_checksum(batch.data, batch.len);
-		p->journal_bytes += batch.len;
-	}
+	if (rc == SKV_OK)
+		journal_appended(p, journal_end_of(p, p->end.number, &batch), batch.len);
 	skv_buf_destroy(&batch);
 	skv_buf_destroy(b);
 	return rc;
@@ -364,7 +361,7 @@ static int begin_ownership(struct skv_core *c, struct partition *p, struct skv_e
 	if (rc == SKV_OK)
 		rc = skv_store_sync(c->store, 0, err);
 	if (rc == SKV_OK)
-		p->durable = p->end;
+		journal_is_durable(p);
 	if (rc == SKV_OK)
 		rc = partition_put_behind(p, err);
 	if (rc == SKV_OK)
@@ -584,6 +581,6 @@ bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
 	       now - since_ms > (strstr(holder, c->boot_id) ? EXIT_MS : SETTLE_MS);
 }
 
-uint64_t skv_core_owner_seen_ms(const struct skv_core *c) { return atomic_load(&c->seen_ms); }
+uint64_t one_owner_seen_ms(const struct skv_core *c) { return atomic_load(&c->seen_ms); }
 
-bool skv_core_load_fails(const struct skv_core *c) { return owner_view(c).failed_loads > 0; }
+bool one_load_fails(const struct skv_core *c) { return owner_view(c).failed_loads > 0; }

@@ -33,6 +33,7 @@
 #include <model/birth.h>
 #include <model/files.h>
 #include <model/index.h>
+#include <model/layouts.h>
 #include <model/leases.h>
 #include <model/damage.h>
 #include <model/move.h>
@@ -45,34 +46,21 @@
 #include <model/volume.h>
 #include <model/wish.h>
 #include <model/table.h>
+#include <journal/end.h>
 #include <journal/record.h>
 #include <journal/registry_write.h>
+#include <journal/snapshot.h>
 #include <storage/claim.h>
 #include <evict/clear.h>
 #include <evict/remove.h>
 #include <recovery/load.h>
 
-struct partition *partition_make(struct skv_core *c)
+struct partition *loading_make(struct skv_core *c)
 {
-	struct partition *p = skv_calloc(1, sizeof *p);
+	struct partition *p = partition_make(c);
 
-	if (!p)
-		return NULL;
-	p->wishes = wishes_make();
-	if (!p->wishes) {
-		skv_free(p);
-		return NULL;
-	}
-	p->core = c;
-	p->n_chunk = 1; /* so that id 0 means none */
-	p->loading = p->roomy = true;
-	p->next_generation = 1;
-	p->wait_turn = 1;
-	p->lease_shift = lease_shift(c->o.lease_max_ms);
-	p->detached.policy = skv_policy_find("lru"); /* which has no state */
-	p->detached.n_queues = p->detached.policy->n_queues;
-	skv_heaps_init(&p->deadlines, 1, session_due_place, p);
-	skv_random(&p->mix_seed, sizeof p->mix_seed);
+	if (p)
+		p->loading = true;
 	return p;
 }
 
@@ -81,20 +69,13 @@ void partition_destroy(struct partition *p)
 	if (!p)
 		return;
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_session; i++)
-		session_free(p->session[i]);
-	skv_free(p->session);
-	skv_free(p->session_free);
-	skv_heaps_destroy(&p->deadlines);
+	sessions_free(p);
 	moves_free(p);
 	damages_free(p);
 	wishes_free(p->wishes);
 	table_destroy(p);
 	skv_free(p->birth);
-	while (p->n_inst)
-		partition_remove_instance(p, p->inst[p->n_inst - 1]);
-	skv_free(p->inst);
-	skv_free(p->inst_name);
+	instances_free(p);
 	retired_free(p->retired);
 	tenants_free(p);
 	for (uint32_t i = 0; i < p->n_volume; i++) {
@@ -102,16 +83,14 @@ void partition_destroy(struct partition *p)
 		skv_pool_destroy(p->volume[i].pool);
 		files_free(&p->volume[i]);
 		skv_free(p->volume[i].class);
+		layouts_free(&p->volume[i]);
 	}
 	skv_free(p->volume);
-	skv_free(p->volume_name);
+	skv_free(p->volume_order);
 	for (size_t i = 0; i < p->n_group; i++)
 		group_free(p->group[i]);
 	skv_free(p->group);
-	skv_free(p->group_name);
-	skv_buf_destroy(&p->snap.out);
-	skv_buf_destroy(&p->snap.leases);
-	skv_buf_destroy(&p->snap.tail);
+	snapshot_free(p);
 	skv_free(p->lost.v);
 	skv_free(p->lease);
 	skv_free(p);
@@ -149,20 +128,19 @@ static int check_link(const struct journal_end *end, const void *bytes, size_t n
 static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 {
 	struct loading *l = ctx;
+	const struct journal_end *end = &l->r.p->end;
 	int rc;
 
 	if (l->half_seq != seq)
 		l->half = 0;
 	l->half_seq = seq;
-	rc = l->half ? SKV_OK : check_link(&l->r.p->end, bytes, n, l->err);
+	rc = l->half ? SKV_OK : check_link(end, bytes, n, l->err);
 	if (rc == SKV_OK)
 		rc = replay_records_from(&l->r, bytes, n, &l->half, l->err);
 	if (rc != SKV_OK)
 		return rc;
-	l->r.p->end.chain = skv_checksum(bytes, n);
+	journal_read(l->r.p, seq, bytes, n);
 	l->half_seq = 0;
-	l->r.p->seq = seq;
-	l->r.p->journal_bytes += n;
 	return rc;
 }
 
@@ -182,18 +160,13 @@ static bool lost_bytes(const struct finish *f, const struct instance *inst, cons
 	return false;
 }
 
-static uint64_t younger(uint64_t use, uint64_t ms)
-{
-	return use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0;
-}
-
 static void make_younger(void *ctx, struct partition *p, struct block *b)
 {
 	const uint64_t *ms = ctx;
 	uint64_t mark = atomic_load(&b->mark);
 
 	(void)p;
-	atomic_store(&b->mark, mark_make(younger(mark_use(mark), *ms), mark_freq(mark), 0));
+	atomic_store(&b->mark, mark_make(use_younger(mark_use(mark), *ms), mark_freq(mark), 0));
 }
 
 static void adopt_block(void *ctx, struct partition *p, struct block *b)
@@ -251,18 +224,13 @@ static bool is_same_boot(const struct replay *r)
 	return strcmp(r->boot_id, r->p->core->boot_id) == 0;
 }
 
-/* newest: ms of the newest use, since all are younger by older_by */
-static void restore_time(struct partition *p, const struct replay *r, uint64_t newest,
-			 uint64_t older_by)
+static void restore_time(struct partition *p, const struct replay *r)
 {
 	bool same_boot = is_same_boot(r);
 
 	if (r->boot_id[0])
 		p->old_horizon = same_boot ? r->horizon_until : r->now + r->horizon_span;
-	p->use_base -= (int64_t)older_by;
-	if (p->use_base < (int64_t)(newest - r->now))
-		p->use_base = (int64_t)(newest - r->now);
-	p->uses.loaded = use_clock(p, r->now);
+	p->loaded_at = use_clock(p, r->now);
 	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
 	p->lossy = p->rolled_back || (p->unclean && (p->behind_ms || is_normal(p)));
 }
@@ -368,10 +336,10 @@ static int finish_load(struct partition *p, const struct replay *r)
 	/* To be subtracted from all uses, so that they never run out of bits. */
 	uint64_t older_by = newest > USE_MS_MAX / 2 ? newest - USE_MS_MAX / 4 : 0;
 
-	atomic_store(&p->last_use, younger(atomic_load(&p->last_use), older_by));
+	use_clock_load(p, r->now, older_by);
 	if (older_by)
 		block_each(p, NULL, make_younger, &older_by);
-	restore_time(p, r, newest - older_by, older_by);
+	restore_time(p, r);
 	if (is_lossy_everywhere(p) && p->old_horizon < r->now + p->core->o.lease_max_ms)
 		/* the newest horizons may be lost, or another copy's */
 		p->old_horizon = r->now + p->core->o.lease_max_ms;
@@ -469,7 +437,7 @@ static int check_not_emptied(const struct partition *p, struct skv_error *err)
 			"the journal of partition %u is empty beside %zu storages and instances: "
 			"bring it back; or, if no manager goes on with it, start this one once "
 			"with --adopt",
-			(unsigned)p->core->o.partition, n);
+			(unsigned)p->core->number, n);
 }
 
 int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
@@ -499,7 +467,7 @@ int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
 int partition_load(struct skv_core *c, uint64_t fence, struct partition **out,
 		   struct skv_error *err)
 {
-	struct partition *p = partition_make(c);
+	struct partition *p = loading_make(c);
 	struct loading l = { .r = { .p = p, .now = skv_now_ms(c->clock) } };
 	struct skv_load_sink sink = loading_sink(&l, err);
 	uint64_t base = 0;
@@ -512,8 +480,7 @@ int partition_load(struct skv_core *c, uint64_t fence, struct partition **out,
 	if (rc == SKV_OK)
 		rc = skv_store_load(c->store, 0, &base, &sink, err);
 	rc = replay_close(&l.r, rc, err);
-	if (p->seq < base)
-		p->seq = base;
+	journal_seq_least(p, base);
 	if (rc == SKV_OK)
 		rc = partition_finish(&l, fence, out, err);
 	partition_destroy(l.r.p);

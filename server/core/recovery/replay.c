@@ -13,6 +13,7 @@
 #include <model/session.h>
 #include <model/volume.h>
 #include <journal/change.h>
+#include <journal/end.h>
 #include <journal/format.h>
 #include <journal/replay.h>
 
@@ -196,7 +197,7 @@ static int replay_link(struct replay *r, struct skv_rd *in, struct skv_error *er
 	end.chain = skv_get_u64(in);
 	if (in->failed)
 		return corrupt(err, "link: malformed");
-	r->p->end = end;
+	journal_link(r->p, &end);
 	return SKV_OK;
 }
 

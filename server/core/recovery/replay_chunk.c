@@ -158,8 +158,7 @@ static int get_slots(struct reader *rd, struct block *b, uint8_t flags, struct s
 	    use_ms(use) > USE_MS_MAX || use < rd->least_use)
 		return corrupt(err, "chunk: malformed block");
 	atomic_store(&b->mark, mark_make(use, mark >> STORED_TAG_BITS & MARK_FREQ_MAX, 0));
-	if (use > atomic_load(&rd->r->p->last_use))
-		atomic_store(&rd->r->p->last_use, use);
+	use_seen(rd->r->p, use);
 	b->slot[0].tag = tag;
 	for (uint32_t s = 0; s < n_specs && rc == SKV_OK; s++)
 		if (mask >> s & 1)

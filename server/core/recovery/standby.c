@@ -32,6 +32,7 @@
 #include <model/partition.h>
 #include <model/session.h>
 #include <model/volume.h>
+#include <journal/end.h>
 #include <storage/claim.h>
 #include <recovery/load.h>
 #include <recovery/recover.h>
@@ -92,7 +93,7 @@ static int follow(struct skv_core *c, struct standby *s, struct skv_error *err)
 static int begin(struct skv_core *c, struct skv_error *err)
 {
 	struct standby *s = skv_calloc(1, sizeof *s);
-	struct partition *p = s ? partition_make(c) : NULL;
+	struct partition *p = s ? loading_make(c) : NULL;
 	int rc;
 
 	if (!p) {
@@ -107,8 +108,8 @@ static int begin(struct skv_core *c, struct skv_error *err)
 		rc = follow(c, s, err); /* the checkpoint, and all records until now */
 	rc = replay_close(&s->l.r, rc, err);
 	s->l.r.follows = p->learning = true;
-	if (rc == SKV_OK && p->seq < s->at.seq)
-		p->seq = s->at.seq;
+	if (rc == SKV_OK)
+		journal_seq_least(p, s->at.seq);
 	return rc;
 }
 

@@ -11,10 +11,10 @@
  * is never more than the whole, unless the whole was lowered.
  *
  * A lease is lowered durably before another is raised; what a crash leaves in none is spare. The
- * manager that leads does it for all, and asks those that own the other partitions (ask.c). One
+ * manager that leads does it for all, and asks those that own the other partitions (at.c). One
  * thread for all storages, in turn with administrators. `total` is under route->lock.
  */
-#include "route.h"
+#include "at.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +27,8 @@
 
 #include <lock/gate.h>
 #include <journal/registry_write.h>
+
+#include "route.h"
 
 #define STEP_MS 50 /* unless something was moved: then there may be more */
 #define ASK_MS 300 /* where other managers have partitions */
@@ -148,15 +150,14 @@ int capacity_del_total(struct route *r, const char *storage, struct skv_error *e
 struct use {
 	struct skv_storage_view *storages;
 	uint32_t n_storages;
-	bool groups; /* there are some */
 };
 
 struct lease {
-	struct skv_core *one;
+	struct skv_cluster *part;
 	struct skv_storage_view *view; /* NULL: this partition does not have it yet */
 	uint64_t bytes;
 	uint64_t files; /* of it, in files: may be more, until they are drained */
-	bool used;      /* there are groups */
+	bool used;      /* groups name it */
 	bool wants;
 };
 
@@ -179,17 +180,12 @@ static uint64_t at_most(uint64_t v, uint64_t bound) { return v < bound ? v : bou
 
 static int look_at(struct route *r, struct skv_arena *a, struct use use[SKV_MAX_PARTITIONS])
 {
-	struct skv_ask q = { .what = SKV_ASK_USE };
 	struct skv_error err = { 0 };
 	int rc = SKV_OK;
 
-	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
-		struct skv_told t;
-
-		rc = route_ask(r->core[0], r->core[i], &q, &t, a, &err);
-		if (rc == SKV_OK)
-			use[i] = (struct use){ t.storages, t.n_storages, t.used };
-	}
+	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
+		rc = route_every_storage(&r->part[i], "", a, &use[i].storages,
+					 &use[i].n_storages, &err);
 	return rc;
 }
 
@@ -201,7 +197,7 @@ static struct skv_storage_view *view_in(const struct use *use, const char *name)
 	return NULL;
 }
 
-static void gather(const struct route *r, const struct use *use,
+static void gather(struct route *r, const struct use *use,
 		   const struct skv_storage_view *first, struct leases *l)
 {
 	*l = (struct leases){ .n = r->n, .unit = first->spec.unit };
@@ -209,12 +205,12 @@ static void gather(const struct route *r, const struct use *use,
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct lease *k = &l->v[i];
 
-		k->one = r->core[i];
+		k->part = &r->part[i];
 		k->view = view_in(&use[i], first->spec.name);
-		k->used = use[i].groups;
-		l->n_used += k->used;
 		if (!k->view)
 			continue;
+		k->used = k->view->groups > 0;
+		l->n_used += k->used;
 		k->bytes = k->view->spec.capacity;
 		k->files = k->view->file_bytes;
 		k->wants = k->used && k->view->free_bytes < l->step;
@@ -223,21 +219,17 @@ static void gather(const struct route *r, const struct use *use,
 	}
 }
 
-static bool set_lease(struct route *r, const struct change *c, const struct skv_storage_view *first,
-		      struct skv_arena *a)
+static bool set_lease(const struct change *c, const struct skv_storage_view *first)
 {
 	const struct skv_storage_view *have = c->lease->view;
 	struct skv_storage_spec s = have ? have->spec : first->spec;
-	struct skv_ask q = { .what = have ? SKV_ASK_STORAGE_CHANGE : SKV_ASK_STORAGE_CREATE,
-			     .name = s.name, .storage = &s, .n_storage = 1 };
 	struct skv_error err = { 0 };
-	struct skv_told t;
 	uint32_t was;
 	int rc;
 
 	s.capacity = c->bytes;
-	rc = route_ask(r->core[0], c->lease->one, &q, &t, a, &err);
-	was = core_log(c->lease->one);
+	rc = at_storage_put(c->lease->part, &s, have ? SKV_PUT_THERE : SKV_PUT_NEW, NULL, &err);
+	was = core_log(c->lease->part->core);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "storage",
 			"'%s': the partition cannot be given %llu bytes of the capacity now: %s",
@@ -361,7 +353,7 @@ static bool step_all(struct route *r, struct skv_arena *a, bool act)
 		if (!l.total && !act)
 			any = true; /* it is learned in turn */
 		else if (decide(&l, &c))
-			any |= !act || set_lease(r, &c, first, a);
+			any |= !act || set_lease(&c, first);
 	}
 	return any;
 }
@@ -390,9 +382,9 @@ bool capacity_step(struct route *r)
 }
 
 /* Others are asked over the network. */
-static uint32_t step_ms(const struct route *r)
+static uint32_t step_ms(struct route *r)
 {
-	return one_state_get(route_missing(r)) == SKV_CORE_READY ? STEP_MS : ASK_MS;
+	return one_state_get(route_missing(r)->core) == SKV_CORE_READY ? STEP_MS : ASK_MS;
 }
 
 static void *run(void *arg)

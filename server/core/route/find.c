@@ -19,70 +19,67 @@ static enum skv_where state_of(const struct skv_core *one)
 	return one_state_get(one) == SKV_CORE_STANDBY ? SKV_THERE : SKV_SOON;
 }
 
-/* *has: it is known to be there; of sessions and moves their owner says. */
-static struct skv_core *find_core(struct skv_core *c, const struct skv_target *t, bool *has,
-				  struct skv_door *door)
+/* *has: it is there; of sessions and moves their owner says. */
+static struct skv_cluster *find_part(struct skv_cluster *c, const struct skv_target *t, bool *has,
+				     struct skv_door *door)
 {
-	struct skv_core *found;
+	struct route *r = c->route;
+	struct skv_cluster *found;
 
 	assert(t->kind == SKV_TARGET_NONE || t->name);
 	*has = true;
-	if (t->kind == SKV_TARGET_FAMILY)
-		return family_look(c, t, has, door);
-	if (!c->route)
-		return c;
-	door->unknown = t->kind == SKV_TARGET_NONE && route_must_wait(c->route);
+	if (c->core || r->n == 1)
+		return c->core ? c : &r->part[0];
+	door->unknown = t->kind == SKV_TARGET_NONE && route_must_wait(r);
 	if (t->kind == SKV_TARGET_NONE)
-		return route_missing(c->route);
+		return route_missing(r);
 	if (t->kind == SKV_TARGET_SESSION)
-		return route_session(c, t->name);
+		return route_session(r, t->name);
 	if (t->kind == SKV_TARGET_MOVE)
-		return route_move(c, t->name);
-	found = route_here(c->route, t);
+		return route_move(r, t->name);
+	found = route_here(r, t);
 	*has = found != NULL;
-	return found ? found : route_elsewhere(c->route, t, door);
+	return found ? found : route_elsewhere(r, t, door);
 }
 
-static uint64_t given_up_by_all(struct skv_core *c)
+/* What may be told behind a door is of one partition, or of all. */
+static uint64_t given_up(const struct route *r, const struct skv_door *door)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
-		sum += owner_given_up(skv_core_alone(c, i));
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!door->alone || r->core[i] == door->core)
+			sum += owner_given_up(r->core[i]);
 	return sum;
 }
 
-enum skv_where skv_find(struct skv_core *cluster, const struct skv_target *t, struct skv_door *door)
+enum skv_where skv_find(struct skv_cluster *c, const struct skv_target *t, struct skv_door *door)
 {
 	bool has;
 
 	*door = (struct skv_door){ .where = SKV_SOON };
-	door->core = find_core(cluster, t, &has, door);
-	door->partition = door->core->o.partition;
+	door->part = find_part(c, t, &has, door);
+	door->core = door->part->core;
+	door->partition = door->core->number;
 	door->where = state_of(door->core);
 	if (door->unknown)
 		door->where = SKV_SOON;
 	else if (door->where == SKV_HERE && !has)
 		door->where = SKV_NOWHERE;
-	door->alone = door->where == SKV_HERE && skv_target_is_of_one(t->kind);
-	door->given_up = door->alone ? owner_given_up(door->core) : given_up_by_all(whole(cluster));
+	door->alone = door->where == SKV_HERE && (skv_target_is_of_one(t->kind) || c->core);
+	door->given_up = given_up(c->route, door);
 	return door->where;
 }
 
 /* One that is seen not to be READY any more was counted before. */
 int skv_door_check(const struct skv_door *door)
 {
-	struct skv_core *all = whole(door->core);
-	const uint32_t n = door->alone ? 1 : skv_core_partitions(all);
-	uint64_t given_up = 0;
+	const struct route *r = door->part->route;
 	uint32_t ready = 0;
 	bool valid = true;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct skv_core *one = door->alone ? door->core : skv_core_alone(all, i);
-
-		valid &= one_may_tell(one, &ready);
-		given_up += owner_given_up(one);
-	}
-	return valid && ready && given_up == door->given_up ? SKV_OK : SKV_E_NOT_OWNER;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!door->alone || r->core[i] == door->core)
+			valid &= one_may_tell(r->core[i], &ready);
+	return valid && ready && given_up(r, door) == door->given_up ? SKV_OK : SKV_E_NOT_OWNER;
 }

@@ -1,8 +1,9 @@
 /*
  * life.c - the cores of all partitions: made, watched and ended together.
  *
- * Each has an owner of its own; which may be owned here is said by skv_core_may_own. A store has as
- * many partitions as were ever used in it, at least; what this process was asked for may be more.
+ * Each has an owner of its own; which may be owned here is said by skv_cluster_may_own. A store has
+ * as many partitions as were ever used in it, at least; what this process was asked for may be
+ * more.
  */
 #include "route.h"
 
@@ -16,6 +17,7 @@
 
 #include <lock/gate.h>
 #include <lock/turn.h>
+#include <model/rules.h>
 #include <journal/registry_write.h>
 
 #define PREFIX "partition/"
@@ -43,48 +45,44 @@ static int count(struct skv_store *s, uint32_t *n, struct skv_error *err)
 	return skv_store_list(s, PREFIX, see_number, n, err);
 }
 
-static int make_others(struct skv_core *c, struct skv_error *err)
+static int make_core(struct route *r, uint32_t i, const struct skv_core_options *o,
+		     struct skv_error *err)
 {
-	struct route *r = c->route;
+	const struct one_place at = { .number = i, .rules = r->rules, .shares = r->n > 1 };
+	struct skv_core_options own = *o;
 	int rc = SKV_OK;
 
-	for (uint32_t i = 1; rc == SKV_OK && i < r->n; i++) {
-		struct skv_core_options o = c->o;
-
-		rc = skv_store_partition(c->store, i, REGISTRY_SECRET, &r->view[i], err);
-		o.store = r->view[i];
-		o.partition = i;
-		o.lead = c;
-		if (rc == SKV_OK)
-			rc = one_create(&o, &r->core[i], err);
-	}
+	if (i > 0)
+		rc = skv_store_partition(o->store, i, REGISTRY_SECRET, &r->view[i], err);
+	own.store = i > 0 ? r->view[i] : o->store;
+	if (rc == SKV_OK)
+		rc = one_create(&own, &at, &r->core[i], err);
+	r->part[i] = (struct skv_cluster){ r, r->core[i] };
 	return rc;
 }
 
-static int make_route(struct skv_core *c, uint32_t n, struct skv_error *err)
+static struct route *make_route(const struct skv_core_options *o, uint32_t n)
 {
 	struct route *r = skv_calloc(1, sizeof *r);
-	int rc;
 
 	if (!r)
-		return SKV_E_NOMEM;
+		return NULL;
 	r->n = n;
-	r->core[0] = c;
-	r->places.family = c->o.family;
+	r->all.route = r;
+	r->manual = o->manual;
+	r->rules = rules_make();
+	r->places.family = o->family;
 	skv_mutex_init(&r->lock);
 	skv_cond_init(&r->wake);
-	c->route = r;
-	rc = make_others(c, err);
-	if (rc == SKV_OK && !c->o.manual)
-		rc = capacity_start(r);
-	return rc;
+	return r;
 }
 
-int skv_core_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err)
+int skv_cluster_create(const struct skv_core_options *o, struct skv_cluster **out,
+		       struct skv_error *err)
 {
-	struct skv_core_options all;
-	uint32_t n = 0;
+	uint32_t n = 1;
 	int rc = o->partitions ? count(o->store, &n, err) : SKV_OK;
+	struct route *r;
 
 	if (rc == SKV_OK && n > SKV_MAX_PARTITIONS)
 		rc = skv_fail(err, SKV_E_UNSUPPORTED, "partitions",
@@ -92,68 +90,64 @@ int skv_core_create(const struct skv_core_options *o, struct skv_core **out, str
 			      SKV_MAX_PARTITIONS);
 	if (rc != SKV_OK)
 		return rc;
-	if (n < o->partitions)
-		n = o->partitions;
-	all = *o;
-	all.partitions = n;
-	rc = one_create(&all, out, err);
-	if (rc != SKV_OK || n < 2)
-		return rc;
-	rc = make_route(*out, n, err);
-	if (rc != SKV_OK) {
-		skv_core_destroy(*out);
-		*out = NULL;
-	}
+	r = make_route(o, n < o->partitions ? o->partitions : n);
+	rc = r && r->rules ? SKV_OK : SKV_E_NOMEM;
+	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
+		rc = make_core(r, i, o, err);
+	if (rc == SKV_OK && r->n > 1 && !r->manual)
+		rc = capacity_start(r);
+	*out = rc == SKV_OK ? &r->all : NULL;
+	if (rc != SKV_OK && r)
+		skv_cluster_destroy(&r->all);
 	return rc;
 }
 
-void skv_core_change(struct skv_core *c, const struct skv_core_options *o)
+struct skv_cluster *skv_cluster_part(struct skv_cluster *c, uint32_t number)
 {
-	struct route *r = c->route;
-
-	one_change(c, o);
-	for (uint32_t i = 1; r && i < r->n; i++)
-		one_change(r->core[i], o);
+	assert(number < c->route->n);
+	return &c->route->part[number];
 }
 
-void skv_core_shutdown(struct skv_core *c)
+void skv_cluster_change(struct skv_cluster *c, const struct skv_core_options *o)
+{
+	for (uint32_t i = 0; i < c->route->n; i++)
+		one_change(c->route->core[i], o);
+}
+
+void skv_cluster_shutdown(struct skv_cluster *c)
 {
 	struct route *r = c->route;
 
-	if (r)
-		capacity_stop(r);
+	capacity_stop(r);
 	/* All at the same time: a store that is away lets each wait. */
-	for (uint32_t i = 1; r && i < r->n; i++)
+	for (uint32_t i = 1; i < r->n; i++)
 		one_begin_shutdown(r->core[i]);
-	for (uint32_t i = r ? r->n : 0; i-- > 1;)
+	for (uint32_t i = r->n; i-- > 0;)
 		one_shutdown(r->core[i]);
-	one_shutdown(c);
 }
 
-bool skv_core_quiet(struct skv_core *c, uint32_t timeout_ms)
+bool skv_cluster_quiet(struct skv_cluster *c, uint32_t timeout_ms)
 {
-	struct route *r = c->route;
-	bool quiet = one_quiet(c, timeout_ms);
+	bool quiet = true;
 
-	for (uint32_t i = 1; r && i < r->n; i++)
-		quiet &= one_quiet(r->core[i], timeout_ms);
+	for (uint32_t i = 0; i < c->route->n; i++)
+		quiet &= one_quiet(c->route->core[i], timeout_ms);
 	return quiet;
 }
 
-void skv_core_destroy(struct skv_core *c)
+void skv_cluster_destroy(struct skv_cluster *c)
 {
 	struct route *r = c ? c->route : NULL;
 
-	if (r)
-		capacity_stop(r);
-	for (uint32_t i = r ? r->n : 0; i-- > 1;) {
+	if (!r)
+		return;
+	capacity_stop(r);
+	for (uint32_t i = r->n; i-- > 0;) {
 		one_destroy(r->core[i]);
 		if (r->view[i])
 			skv_store_close(r->view[i]);
 	}
-	one_destroy(c);
-	if (!r)
-		return;
+	rules_free(r->rules);
 	skv_cond_destroy(&r->wake);
 	skv_mutex_destroy(&r->lock);
 	skv_free(r->total);
@@ -161,14 +155,13 @@ void skv_core_destroy(struct skv_core *c)
 	skv_free(r);
 }
 
-void skv_core_tick(struct skv_core *c)
+void skv_cluster_tick(struct skv_cluster *c)
 {
 	struct route *r = c->route;
 
-	one_tick(c);
-	for (uint32_t i = 1; r && i < r->n; i++)
+	for (uint32_t i = 0; i < r->n; i++)
 		one_tick(r->core[i]);
-	if (r) {
+	if (r->n > 1) {
 		capacity_step(r);
 		places_step(r);
 	}
@@ -176,13 +169,13 @@ void skv_core_tick(struct skv_core *c)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-enum skv_core_state skv_core_state_get(const struct skv_core *c)
+enum skv_core_state skv_cluster_state_get(const struct skv_cluster *c)
 {
 	const struct route *r = c->route;
-	enum skv_core_state first = one_state_get(c);
+	enum skv_core_state first = one_state_get(r->core[0]);
 	bool ready = false, coming = false;
 
-	if (!r || first == SKV_CORE_STOPPED)
+	if (r->n == 1 || first == SKV_CORE_STOPPED)
 		return first;
 	for (uint32_t i = 0; i < r->n; i++) {
 		enum skv_core_state state = one_state_get(r->core[i]);
@@ -193,121 +186,141 @@ enum skv_core_state skv_core_state_get(const struct skv_core *c)
 	return coming ? SKV_CORE_RECOVERING : ready ? SKV_CORE_READY : SKV_CORE_STANDBY;
 }
 
-void skv_core_may_own(struct skv_core *c, uint32_t partitions)
+void skv_cluster_may_own(struct skv_cluster *c, uint32_t partitions)
 {
-	struct route *r = c->route;
-
-	for (uint32_t i = 0; i < (r ? r->n : 1); i++)
-		one_may_own(r ? r->core[i] : c, partitions >> i & 1);
+	for (uint32_t i = 0; i < c->route->n; i++)
+		one_may_own(c->route->core[i], partitions >> i & 1);
 }
 
-int skv_core_may_answer(const struct skv_core *c)
+int skv_cluster_may_answer(const struct skv_cluster *c)
 {
-	const struct route *r = c->route;
-	int rc = one_may_answer(c);
+	int rc = SKV_OK;
 
-	for (uint32_t i = 1; r && rc == SKV_OK && i < r->n; i++)
-		rc = one_may_answer(r->core[i]);
+	for (uint32_t i = 0; rc == SKV_OK && i < c->route->n; i++)
+		rc = one_may_answer(c->route->core[i]);
 	return rc;
 }
 
-static bool has_storages(struct skv_core *c)
+static bool has_storages(struct skv_core *one)
 {
 	bool has;
 
-	skv_rwlock_read(&c->lock);
-	has = c->n_device > 0;
-	skv_rwlock_read_unlock(&c->lock);
+	skv_rwlock_read(&one->lock);
+	has = one->n_device > 0;
+	skv_rwlock_read_unlock(&one->lock);
 	return has;
 }
 
-bool skv_core_has_storages(struct skv_core *c)
+bool skv_cluster_has_storages(struct skv_cluster *c)
 {
-	const struct route *r = c->route;
 	bool has = false;
 
-	for (uint32_t i = 0; !has && i < (r ? r->n : 1); i++)
-		has = has_storages(r ? r->core[i] : c);
+	for (uint32_t i = 0; !has && i < c->route->n; i++)
+		has = has_storages(c->route->core[i]);
 	return has;
 }
 
-static struct skv_core *numbered(const struct skv_core *c, uint32_t number)
+struct skv_core *skv_cluster_core(const struct skv_cluster *c, uint32_t number)
 {
-	assert(number < skv_core_partitions(c));
-	return c->route ? c->route->core[number] : (struct skv_core *)c;
+	return route_core(c, number);
 }
 
-enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
+enum skv_core_state skv_cluster_partition_state(const struct skv_cluster *c, uint32_t number)
 {
-	return one_state_get(numbered(c, number));
+	return one_state_get(skv_cluster_core(c, number));
 }
 
-int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
+int skv_cluster_partition_may_answer(const struct skv_cluster *c, uint32_t number)
 {
-	return one_may_answer(numbered(c, number));
+	return one_may_answer(skv_cluster_core(c, number));
 }
 
-struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number) { return numbered(c, number); }
-
-void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number)
+bool skv_cluster_may_begin(const struct skv_cluster *c)
 {
-	if (c->route && number < c->route->n)
-		place_learn(c->route, (struct skv_key){ .hi = name[0], .lo = name[1] }, number);
-}
-
-bool skv_core_may_begin(const struct skv_core *c)
-{
-	const uint32_t n = skv_core_partitions(c);
 	uint32_t i = 0;
 
-	while (i < n && one_state_get(numbered(c, i)) != SKV_CORE_READY)
+	while (i < c->route->n && one_state_get(c->route->core[i]) != SKV_CORE_READY)
 		i++;
-	return i < n;
+	return i < c->route->n;
 }
 
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
-		     uint64_t *remaining_ms)
+void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
+			char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
-	one_leader(c, self, leader, remaining_ms);
+	one_leader(c->route->core[0], self, leader, remaining_ms);
 }
 
-void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
-			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
+void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t number, char self[SKV_OWNER_NAME],
+				  char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
-	one_leader(numbered(c, number), self, leader, remaining_ms);
+	one_leader(skv_cluster_core(c, number), self, leader, remaining_ms);
 }
 
-bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms)
+bool skv_cluster_owned_elsewhere(struct skv_cluster *c, uint32_t number, uint64_t since_ms)
 {
-	return one_owned_elsewhere(numbered(c, number), since_ms);
+	return one_owned_elsewhere(skv_cluster_core(c, number), since_ms);
 }
 
-uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number)
+uint64_t skv_cluster_owner_seen_ms(const struct skv_cluster *c)
 {
-	const struct skv_core *one = numbered(c, number);
+	return one_owner_seen_ms(c->route->core[0]);
+}
+
+bool skv_cluster_load_fails(const struct skv_cluster *c)
+{
+	return one_load_fails(c->route->core[0]);
+}
+
+void skv_cluster_store_counters_get(const struct skv_cluster *c,
+				    struct skv_core_store_counters *out)
+{
+	one_store_counters_get(c->route->core[0], out);
+}
+
+int skv_cluster_root_allowed(const struct skv_cluster *c, const char *root, struct skv_error *err)
+{
+	return one_root_allowed(c->route->core[0], root, err);
+}
+
+uint64_t skv_cluster_partition_epoch(const struct skv_cluster *c, uint32_t number)
+{
+	const struct skv_core *one = skv_cluster_core(c, number);
 
 	return one_state_get(one) == SKV_CORE_READY ? owner_fence(one) : 0;
 }
 
 /* All know the same one; the first may not have read it yet. */
-const struct skv_secret *skv_core_secret(const struct skv_core *c)
+static const struct skv_secret *find_secret(const struct route *r)
 {
-	const uint32_t n = skv_core_partitions(c);
 	const struct skv_secret *found = NULL;
 
-	for (uint32_t i = 0; i < n && !found; i++)
-		found = one_secret(numbered(c, i));
+	for (uint32_t i = 0; i < r->n && !found; i++)
+		found = one_secret(r->core[i]);
+	return found;
+}
+
+const struct skv_secret *skv_cluster_secret(const struct skv_cluster *c)
+{
+	const struct skv_secret *found = find_secret(c->route);
+
 	return found ? found : &no_secret;
+}
+
+int skv_cluster_read_secret(struct skv_cluster *c, struct skv_error *err)
+{
+	if (find_secret(c->route))
+		return SKV_OK;
+	return skv_thread_waits ? registry_read_secret(c->route->core[0], err) : SKV_E_NOT_READY;
 }
 
 /* One that is owned, loaded and has a healthy storage is enough: other managers have the others, or
  * they come. Else one that is here, or soon will be, tells why not. */
-int skv_core_ready(struct skv_core *c, struct skv_error *err)
+int skv_cluster_ready(struct skv_cluster *c, struct skv_error *err)
 {
 	const struct route *r = c->route;
-	int rc = one_ready(c, err);
+	int rc = one_ready(r->core[0], err);
 
-	for (uint32_t i = 1; r && rc != SKV_OK && i < r->n; i++) {
+	for (uint32_t i = 1; rc != SKV_OK && i < r->n; i++) {
 		struct skv_error why = { 0 };
 		int next = one_ready(r->core[i], &why);
 
@@ -322,98 +335,100 @@ int skv_core_ready(struct skv_core *c, struct skv_error *err)
 	return rc;
 }
 
-int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms)
+/* Until the next look at what others do. False: the end has begun. */
+static bool wait_a_moment(struct skv_cluster *c)
+{
+	if (!c->route->manual)
+		return core_wait(c->route->core[0], 5, NULL);
+	skv_cluster_tick(c);
+	return true;
+}
+
+int skv_cluster_wait_ready(struct skv_cluster *c, uint32_t timeout_ms)
 {
 	uint64_t until = skv_now_us() + (uint64_t)timeout_ms * 1000;
 
-	if (!c->route)
-		return one_wait_ready(c, timeout_ms);
-	while (skv_core_state_get(c) != SKV_CORE_READY) {
-		if (skv_now_us() >= until)
+	while (skv_cluster_state_get(c) != SKV_CORE_READY)
+		if (skv_now_us() >= until || !wait_a_moment(c))
 			return SKV_E_TIMEOUT;
-		if (c->o.manual)
-			skv_core_tick(c);
-		else if (!core_wait(c, 5, NULL))
-			return SKV_E_TIMEOUT;
-	}
 	return SKV_OK;
 }
 
 /* All that it has; but only of who has the first one, and is the leader to others. */
-int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
+int skv_cluster_demote(struct skv_cluster *c, uint32_t stay_out_ms, struct skv_error *err)
 {
 	struct route *r = c->route;
 	struct skv_error ignored = { 0 };
-	int rc = one_demote(c, stay_out_ms, err);
+	int rc = one_demote(c->core ? c->core : r->core[0], stay_out_ms, err);
 
-	for (uint32_t i = 1; rc == SKV_OK && r && i < r->n; i++)
+	for (uint32_t i = 1; rc == SKV_OK && !c->core && i < r->n; i++)
 		one_demote(r->core[i], stay_out_ms, &ignored);
 	return rc;
 }
 
-bool skv_core_draining(const struct skv_core *c) { return owner_view(c).draining; }
-
-static bool owns_none(const struct skv_core *c)
+bool skv_cluster_draining(const struct skv_cluster *c)
 {
-	const struct route *r = c->route;
+	return owner_view(c->route->core[0]).draining;
+}
+
+static bool owns_none(const struct route *r)
+{
 	bool none = true;
 
-	for (uint32_t i = 0; i < (r ? r->n : 1); i++) {
-		enum skv_core_state state = one_state_get(r ? r->core[i] : c);
+	for (uint32_t i = 0; i < r->n; i++) {
+		enum skv_core_state state = one_state_get(r->core[i]);
 
 		none &= state == SKV_CORE_STANDBY || state == SKV_CORE_STOPPED;
 	}
 	return none;
 }
 
-int skv_core_drain(struct skv_core *c, bool on, struct skv_error *err)
+int skv_cluster_drain(struct skv_cluster *c, bool on, struct skv_error *err)
 {
 	struct route *r = c->route;
 	const uint64_t until = skv_now_us() + DRAIN_WAIT_MS * 1000u;
 
-	for (uint32_t i = r ? r->n : 0; i-- > 1;)
+	for (uint32_t i = r->n; i-- > 0;)
 		one_drain(r->core[i], on);
-	one_drain(c, on);
-	while (on && !owns_none(c)) {
+	while (on && !owns_none(r)) {
 		if (skv_now_us() >= until)
 			return skv_fail(err, SKV_E_TIMEOUT, NULL,
 					"the ownership is not given up yet; it will be");
-		if (c->o.manual)
-			skv_core_tick(c);
-		else if (!core_wait(c, 5, NULL))
+		if (!wait_a_moment(c))
 			break;
 	}
 	return SKV_OK;
 }
 
-int skv_core_check(struct skv_core *c, struct skv_error *err)
+int skv_cluster_check(struct skv_cluster *c, struct skv_error *err)
 {
-	struct route *r = c->route;
-	int rc = one_check(c, err);
+	int rc = SKV_OK;
 
-	for (uint32_t i = 1; r && rc == SKV_OK && i < r->n; i++)
-		rc = one_check(r->core[i], err);
+	for (uint32_t i = 0; rc == SKV_OK && i < c->route->n; i++)
+		rc = one_check(c->route->core[i], err);
 	return rc;
 }
 
 /* ---- offline --------------------------------------------------------------------------------- */
 
-int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_token_file,
-		  void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out,
-		  struct skv_error *err)
+int skv_cluster_fsck(struct skv_store *store, bool files, const char *fs_master_token_file,
+		     void (*say)(void *ctx, const char *text), void *ctx,
+		     struct skv_fsck_report *out, struct skv_error *err)
 {
+	struct tenant_rules *rules = rules_make();
 	uint32_t n = 1;
-	int rc = count(store, &n, err);
+	int rc = rules ? count(store, &n, err) : SKV_E_NOMEM;
 
 	*out = (struct skv_fsck_report){ 0 };
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
+		const struct one_place at = { .number = i, .rules = rules, .shares = n > 1 };
 		struct skv_store *view = store;
 		struct skv_fsck_report one;
 
 		if (i)
 			rc = skv_store_partition(store, i, REGISTRY_SECRET, &view, err);
 		if (rc == SKV_OK)
-			rc = fsck_one(view, i, files, fs_master_token_file, say, ctx, &one, err);
+			rc = fsck_one(view, &at, files, fs_master_token_file, say, ctx, &one, err);
 		if (i && view != store)
 			skv_store_close(view);
 		if (rc != SKV_OK)
@@ -424,5 +439,6 @@ int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_tok
 		out->held_slots += one.held_slots;
 		out->problems += one.problems;
 	}
+	rules_free(rules);
 	return rc;
 }

@@ -11,6 +11,9 @@
  * for it is sent there, and told that. It goes after a while. What was made before there were
  * places gets its own when one manager owns all partitions.
  *
+ * A family (place_table.h) has a place, too, which is taken before that of any member. It goes when
+ * no member has a place.
+ *
  * State: route->places, under route->lock. Writes are in the administrators' turn.
  */
 #include "route.h"
@@ -51,27 +54,15 @@ static int remember(struct route *r, const char *key, uint32_t partition)
 	return rc;
 }
 
-uint64_t place_lead(struct route *r)
+/* What the store said to a manager that does not lead. */
+static void learn(struct route *r, struct skv_key name, uint32_t partition)
 {
-	char self[SKV_OWNER_NAME], lead[SKV_OWNER_NAME];
-	uint64_t left;
-
-	one_leader(r->core[0], self, lead, &left);
-	return skv_hash128(lead, strlen(lead)).lo;
-}
-
-void place_learn(struct route *r, struct skv_key name, uint32_t partition)
-{
-	const uint64_t lead = place_lead(r);
-
 	assert(partition < r->n);
-	if (is_ready(r->core[0]))
-		return; /* it knows by itself */
 	skv_mutex_lock(&r->lock);
 	if (r->places.n >= LEARNED_MAX)
 		places_clear(&r->places);
 	r->places.fence = 0;
-	places_set_told(&r->places, name, partition, lead);
+	places_set_name(&r->places, name, partition);
 	skv_mutex_unlock(&r->lock);
 }
 
@@ -105,11 +96,11 @@ static bool ask_table(struct route *r, struct skv_key name, uint32_t *at)
 }
 
 /* One that is READY here: what it lacks is not there. NULL: this manager has none. */
-static struct skv_core *any_ready(struct route *r)
+static struct skv_cluster *any_ready(struct route *r)
 {
 	for (uint32_t i = 0; i < r->n; i++)
 		if (is_ready(r->core[i]))
-			return r->core[i];
+			return &r->part[i];
 	return NULL;
 }
 
@@ -129,11 +120,11 @@ static bool all_have_places(struct route *r)
 /* Asks the store where the object is, as a manager that does not lead: so no other manager has to
  * answer. A thread that may not wait leaves it to one that may (skv_door.unknown). If the store
  * does not answer, the lead is asked. */
-static struct skv_core *ask_store(struct route *r, const char *key, struct skv_door *door)
+static struct skv_cluster *ask_store(struct route *r, const char *key, struct skv_door *door)
 {
 	const struct skv_key name = skv_hash128(key, strlen(key));
 	struct skv_error ignored = { 0 };
-	struct skv_core *here;
+	struct skv_cluster *here;
 	uint64_t version;
 	uint32_t at;
 
@@ -141,20 +132,20 @@ static struct skv_core *ask_store(struct route *r, const char *key, struct skv_d
 	if (!skv_thread_waits) {
 		if (door)
 			door->unknown = true;
-		return r->core[0];
+		return &r->part[0];
 	}
 	if (get_doc(r, key, &at, &version, &ignored) != SKV_OK)
-		return r->core[0];
+		return &r->part[0];
 	if (at < r->n) {
-		place_learn(r, name, at);
-		return r->core[at];
+		learn(r, name, at);
+		return &r->part[at];
 	}
 	here = any_ready(r);
-	return here && all_have_places(r) ? here : r->core[0];
+	return here && all_have_places(r) ? here : &r->part[0];
 }
 
-struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
-			    struct skv_door *door)
+struct skv_cluster *place_look(struct route *r, const char *key, uint32_t refused,
+			       struct skv_door *door)
 {
 	const struct skv_key name = skv_hash128(key, strlen(key));
 	const bool leads = is_ready(r->core[0]);
@@ -166,15 +157,10 @@ struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
 	known = ask_table(r, name, &at);
 	if (leads && !known)
 		return route_missing(r);
-	if (door) {
-		door->name[0] = name.hi;
-		door->name[1] = name.lo;
-		door->sure = leads && at < r->n;
-	}
 	/* unknown, or not there any more */
 	if (!leads && (at == r->n || is_ready(r->core[at]) || refused >> at & 1))
 		return ask_store(r, key, door);
-	return r->core[at < r->n ? at : 0];
+	return &r->part[at < r->n ? at : 0];
 }
 
 /* Storages with slab files are in all alike. */
@@ -202,7 +188,7 @@ static size_t objects_there(struct route *r, uint32_t partition)
 		const struct place *p = &r->places.v[i];
 
 		n += p->used && !p->gone && p->partition == partition && p->key &&
-		     strncmp(p->key, "instance/", 9) != 0;
+		     strncmp(p->key, "instance/", 9) != 0 && !place_is_family(p->key);
 	}
 	skv_mutex_unlock(&r->lock);
 	return n;
@@ -223,17 +209,6 @@ static uint32_t least(struct route *r)
 		}
 	}
 	return at;
-}
-
-/* Where it is made if nobody says where: beside its family. */
-static uint32_t free_place(struct route *r, const char *key)
-{
-	uint32_t at;
-
-	skv_mutex_lock(&r->lock);
-	at = places_beside(&r->places, key);
-	skv_mutex_unlock(&r->lock);
-	return at < r->n ? at : least(r);
 }
 
 /* ---- documents ------------------------------------------------------------------------------- */
@@ -288,13 +263,20 @@ static int put_doc(struct route *r, uint64_t fence, const char *key, uint32_t pa
 	return rc;
 }
 
-/* Is the object there, by its own document? */
+/* Is the object there, by its own document? Of a family: has a member a place? */
 static int is_there(struct route *r, uint32_t partition, const char *key, bool *is,
 		    struct skv_error *err)
 {
 	struct skv_buf ignored = { 0 };
-	int rc = skv_store_get(r->core[partition]->store, key, &ignored, NULL, err);
+	int rc;
 
+	if (place_is_family(key)) {
+		skv_mutex_lock(&r->lock);
+		*is = places_has_family(&r->places, key);
+		skv_mutex_unlock(&r->lock);
+		return SKV_OK;
+	}
+	rc = skv_store_get(r->core[partition]->store, key, &ignored, NULL, err);
 	*is = rc == SKV_OK;
 	if (rc == SKV_E_NOT_FOUND) {
 		skv_error_clear(err);
@@ -306,44 +288,73 @@ static int is_there(struct route *r, uint32_t partition, const char *key, bool *
 
 /* `*at`, where it is said to be, or r->n, becomes where it is made; a manager that does not lead
  * leaves that to the lead: r->n. */
-static int settle(struct route *r, const char *key, const struct skv_core *wanted, uint32_t *at,
+static int settle(struct route *r, const char *key, const struct skv_cluster *wanted, uint32_t *at,
 		  uint64_t version, struct skv_error *err)
 {
 	const uint64_t fence = owner_fence(r->core[0]);
 	const bool leads = is_ready(r->core[0]);
-	bool stays = *at < r->n && (!wanted || *at == wanted->o.partition);
+	bool stays = *at < r->n && (!wanted || *at == wanted->core->number);
 	int rc = SKV_OK;
 
 	if (!stays && *at < r->n)
 		rc = is_there(r, *at, key, &stays, err);
 	if (rc != SKV_OK || stays)
 		return rc;
-	*at = !leads ? r->n : wanted ? wanted->o.partition : free_place(r, key);
+	*at = !leads ? r->n : wanted ? wanted->core->number : least(r);
 	if (!leads)
 		return SKV_OK;
 	return put_doc(r, fence, key, *at, version, err);
 }
 
-int place_take(struct route *r, const char *key, struct skv_core *wanted, struct skv_core **at,
-	       struct skv_error *err)
+static int take(struct route *r, const char *key, struct skv_cluster *wanted,
+		struct skv_cluster **at, struct skv_error *err)
 {
-	const struct skv_key name = skv_hash128(key, strlen(key));
-	uint32_t number, ignored;
+	uint32_t number;
 	uint64_t version;
-	int rc;
+	int rc = get_doc(r, key, &number, &version, err);
 
-	*at = route_missing(r);
-	if (is_ready(r->core[0]) && place_elsewhere(r) && !ask_table(r, name, &ignored))
-		return SKV_OK; /* it may be there */
-	rc = get_doc(r, key, &number, &version, err);
 	if (rc == SKV_OK)
 		rc = settle(r, key, wanted, &number, version, err);
 	if (rc == SKV_OK && number < r->n)
 		rc = remember(r, key, number);
 	if (rc != SKV_OK)
 		return rc;
-	*at = r->core[number < r->n ? number : 0];
+	*at = &r->part[number < r->n ? number : 0];
 	return SKV_OK;
+}
+
+/* A family's place first: *wanted becomes that. */
+static int take_family(struct route *r, const char *key, struct skv_cluster **wanted,
+		       struct skv_error *err)
+{
+	struct skv_cluster *at = NULL;
+	char family[PLACE_KEY];
+	int rc;
+
+	if (!is_ready(r->core[0]) || !places_family(&r->places, key, family))
+		return SKV_OK;
+	rc = take(r, family, *wanted, &at, err);
+	if (rc == SKV_OK && *wanted && *wanted != at)
+		rc = skv_fail(err, SKV_E_CONFLICT, "group",
+			      "it is in partition %u, and what belongs together with this instance "
+			      "is in partition %u: put the group on a storage there",
+			      (unsigned)(*wanted)->core->number, (unsigned)at->core->number);
+	*wanted = at;
+	return rc;
+}
+
+int place_take(struct route *r, const char *key, struct skv_cluster *wanted,
+	       struct skv_cluster **at, struct skv_error *err)
+{
+	uint32_t ignored;
+	int rc;
+
+	*at = route_missing(r);
+	if (is_ready(r->core[0]) && place_elsewhere(r) &&
+	    !ask_table(r, skv_hash128(key, strlen(key)), &ignored))
+		return SKV_OK; /* it may be there */
+	rc = take_family(r, key, &wanted, err);
+	return rc == SKV_OK ? take(r, key, wanted, at, err) : rc;
 }
 
 /* ---- all of them, when partition 0 is taken over --------------------------------------------- */
@@ -457,10 +468,10 @@ static bool fill(struct route *r, struct skv_error *err)
 		skv_rwlock_read_unlock(&one->lock);
 	}
 	for (uint32_t i = 0; m && i < m->n; i++) {
-		struct skv_core *at;
+		struct skv_cluster *at;
 
 		all = false; /* there may be more */
-		if (place_take(r, m->key[i], r->core[m->of[i]], &at, err) != SKV_OK)
+		if (place_take(r, m->key[i], &r->part[m->of[i]], &at, err) != SKV_OK)
 			break;
 	}
 	skv_free(m);
@@ -567,16 +578,16 @@ static void step(struct route *r, uint64_t fence, struct skv_error *err)
 			return;
 		state(r, &loaded, &complete, &filled);
 	}
-	if (!filled && is_ready(route_missing(r)) && fill(r, err))
+	if (!filled && is_ready(route_missing(r)->core) && fill(r, err))
 		finish(r, fence, complete, err);
 	if (complete)
 		sweep(r, fence, err);
 }
 
-int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err)
+int skv_cluster_placed(struct skv_cluster *c, bool *placed, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
-	int rc = skv_store_get(c->store, COMPLETE, &b, NULL, err);
+	int rc = skv_store_get(c->route->core[0]->store, COMPLETE, &b, NULL, err);
 
 	*placed = rc == SKV_OK;
 	if (rc == SKV_E_NOT_FOUND) {

@@ -2,16 +2,17 @@
  * purge.c - a purge over all partitions: each does its own part, here or at the manager that owns
  * it. No state.
  */
-#include "route.h"
+#include "at.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <skv/arena.h>
 
+#include "route.h"
+
 /* Totals of a purge, and its first failure. */
 struct purge {
-	struct skv_core *c;
 	const struct skv_purge_req *req;
 	struct skv_purge_res *res;
 	struct skv_arena *a;
@@ -47,20 +48,18 @@ static int add(struct purge *g, const struct skv_purge_res *more)
 }
 
 /* The others go on after a failure: what can be purged is. */
-static void purge_partition(struct purge *g, struct skv_core *at)
+static void purge_partition(struct purge *g, struct skv_cluster *at)
 {
-	struct skv_ask q = { .what = SKV_ASK_PURGE, .tenant = g->req->tenant, .purge = g->req,
-			     .n_purge = 1 };
+	struct skv_purge_res more;
 	struct skv_error err = { 0 };
-	struct skv_told t;
-	int rc = route_ask(g->c, at, &q, &t, g->a, &err);
+	int rc = at_purge(at, g->req, &more, g->a, &err);
 
-	if (rc == SKV_OK && t.n_purged)
-		rc = add(g, t.purged);
+	if (rc == SKV_OK)
+		rc = add(g, &more);
 	if (rc == SKV_OK)
 		return;
 	if (!g->failed++)
-		skv_fail(&g->failure, rc, NULL, "partition %u: %.200s", (unsigned)at->o.partition,
+		skv_fail(&g->failure, rc, NULL, "partition %u: %.200s", (unsigned)at->core->number,
 			 *err.message ? err.message : skv_status_text(rc));
 }
 
@@ -106,18 +105,20 @@ static int report_missing(const struct skv_purge_req *q, const struct skv_purge_
 	return SKV_OK;
 }
 
-int skv_core_purge(struct skv_core *c, const struct skv_purge_req *req, struct skv_purge_res *res,
-		   struct skv_arena *a, struct skv_error *err)
+int skv_cluster_purge(struct skv_cluster *c, const struct skv_purge_req *req,
+		      struct skv_purge_res *res, struct skv_arena *a, struct skv_error *err)
 {
-	struct purge g = { .c = c, .req = req, .res = res, .a = a };
+	struct purge g = { .req = req, .res = res, .a = a };
 	int rc = check_request(req, err);
 
+	if (rc == SKV_OK && c->core)
+		return one_purge(c->core, req, res, a, err);
 	*res = (struct skv_purge_res){ .blocks = 0 };
-	if (rc == SKV_OK && c->route)
+	if (rc == SKV_OK)
 		rc = route_everywhere(c->route, err);
 	if (rc != SKV_OK)
 		return rc;
-	for (uint32_t i = 0; i < (c->route ? c->route->n : 1); i++)
-		purge_partition(&g, c->route ? c->route->core[i] : c);
+	for (uint32_t i = 0; i < c->route->n; i++)
+		purge_partition(&g, &c->route->part[i]);
 	return g.failed ? report_failure(&g, err) : report_missing(req, res, err);
 }

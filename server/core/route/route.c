@@ -67,15 +67,15 @@ static bool has_session(struct skv_core *one, struct skv_key id)
 
 /* ---- where is it? ---------------------------------------------------------------------------- */
 
-struct skv_core *route_missing(const struct route *r)
+struct skv_cluster *route_missing(struct route *r)
 {
 	for (uint32_t i = 0; i < r->n; i++)
 		if (one_state_get(r->core[i]) != SKV_CORE_READY)
-			return r->core[i];
-	return r->core[0];
+			return &r->part[i];
+	return &r->part[0];
 }
 
-static bool has_object(struct skv_core *one, const struct skv_target *t)
+bool route_has(struct skv_core *one, const struct skv_target *t)
 {
 	switch (t->kind) {
 	case SKV_TARGET_INSTANCE:
@@ -88,26 +88,29 @@ static bool has_object(struct skv_core *one, const struct skv_target *t)
 	}
 }
 
-struct skv_core *route_here(struct route *r, const struct skv_target *t)
+struct skv_cluster *route_here(struct route *r, const struct skv_target *t)
 {
 	const bool hinted = t->kind == SKV_TARGET_INSTANCE;
 	_Atomic uint8_t *hint =
 		hinted ? &r->hint[name_hash(t->tenant, t->name) % ROUTE_HINTS] : NULL;
 	const uint32_t first = hint ? atomic_load_explicit(hint, memory_order_relaxed) : 0;
 
+	if (t->kind == SKV_TARGET_FAMILY)
+		return family_here(r, t->name);
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t at = (first + i) % r->n;
 
-		if (!has_object(r->core[at], t))
+		if (!route_has(r->core[at], t))
 			continue;
 		if (hint && i)
 			atomic_store_explicit(hint, (uint8_t)at, memory_order_relaxed);
-		return r->core[at];
+		return &r->part[at];
 	}
 	return NULL;
 }
 
-struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t, struct skv_door *door)
+struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t,
+				    struct skv_door *door)
 {
 	char key[PLACE_KEY];
 
@@ -115,61 +118,59 @@ struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t, st
 		registry_instance_key(key, t->tenant, t->name);
 	else if (t->kind == SKV_TARGET_GROUP)
 		place_group_key(key, t->name);
+	else if (t->kind == SKV_TARGET_FAMILY)
+		place_family_key(key, t->name);
 	else
 		place_storage_key(key, t->name);
 	return place_look(r, key, t->refused, door);
 }
 
-static struct skv_core *route_of(struct skv_core *c, const struct skv_target *t)
+static struct skv_cluster *route_of(struct route *r, const struct skv_target *t)
 {
-	struct skv_core *found = c->route ? route_here(c->route, t) : c;
+	struct skv_cluster *found = r->n > 1 ? route_here(r, t) : &r->part[0];
 
-	return found ? found : route_elsewhere(c->route, t, NULL);
+	return found ? found : route_elsewhere(r, t, NULL);
 }
 
-struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id)
+struct skv_cluster *route_instance(struct route *r, const char *tenant, const char *id)
 {
-	return route_of(c, &(struct skv_target){ SKV_TARGET_INSTANCE, tenant, id, 0 });
+	return route_of(r, &(struct skv_target){ SKV_TARGET_INSTANCE, tenant, id, 0 });
 }
 
-struct skv_core *route_group(struct skv_core *c, const char *name)
+struct skv_cluster *route_group(struct route *r, const char *name)
 {
-	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_GROUP, .name = name });
+	return route_of(r, &(struct skv_target){ .kind = SKV_TARGET_GROUP, .name = name });
 }
 
-struct skv_core *route_storage(struct skv_core *c, const char *name)
+struct skv_cluster *route_storage(struct route *r, const char *name)
 {
-	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_STORAGE, .name = name });
+	return route_of(r, &(struct skv_target){ .kind = SKV_TARGET_STORAGE, .name = name });
 }
 
 /* Ids from before there were several partitions name any, and are in the first. */
-struct skv_core *route_session(struct skv_core *c, const char *id)
+struct skv_cluster *route_session(struct route *r, const char *id)
 {
-	struct route *r = c->route;
+	uint32_t first = r->n > 1 ? skv_session_partition(id) : UINT32_MAX;
 	struct skv_key key;
-	uint32_t first;
 
-	if (!r)
-		return c;
-	first = skv_session_partition(id);
 	if (first == UINT32_MAX || !session_id_parse(id, &key))
-		return c;
+		return &r->part[0];
 	for (uint32_t i = 0; i < r->n; i++)
 		if (has_session(r->core[(first + i) % r->n], key))
-			return r->core[(first + i) % r->n];
+			return &r->part[(first + i) % r->n];
 	if (first >= r->n)
 		first = 0;
 	for (uint32_t i = 0; i < r->n && one_state_get(r->core[first]) == SKV_CORE_READY; i++)
 		if (one_state_get(r->core[i]) == SKV_CORE_RECOVERING)
-			return r->core[i];
-	return r->core[first];
+			return &r->part[i];
+	return &r->part[first];
 }
 
-struct skv_core *route_move(struct skv_core *c, const char *id)
+struct skv_cluster *route_move(struct route *r, const char *id)
 {
-	const uint32_t at = c->route ? skv_session_partition(id) : UINT32_MAX;
+	const uint32_t at = skv_session_partition(id);
 
-	return c->route && at < c->route->n ? c->route->core[at] : c;
+	return &r->part[at < r->n ? at : 0];
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */

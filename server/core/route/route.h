@@ -1,17 +1,18 @@
 /*
- * route.h - the partitions of this process behind one handle: which core a call is for.
- *
- * The handle that skv_core_create returns is partition 0's core. With more than one its `route`
- * knows all of them; with one it is NULL, and calls go straight on.
+ * route.h - the partitions of a store behind one handle: which core a call is for. A core knows one
+ * partition, and nothing of this.
  */
 #ifndef SKV_CORE_ROUTE_ROUTE_H
 #define SKV_CORE_ROUTE_ROUTE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <pthread.h>
 
+#include <skv/arena.h>
 #include <skv/core.h>
 #include <skv/find.h>
 #include <skv/lock.h>
@@ -23,27 +24,46 @@
 #include "place_table.h"
 
 #define ROUTE_HINTS 4096u /* a power of two */
+#define ROUTE_FAMILIES 256u
 
 struct skv_store;
+struct tenant_rules;
 
 struct route_total {
 	char storage[SKV_MAX_NAME + 1];
 	uint64_t bytes;
 };
 
+/* Where a family was when the partitions that were asked had seen so many changes (families.c). */
+struct route_family {
+	struct skv_key name;
+	uint64_t turn;
+	uint32_t at; /* as route->n: in none that is here */
+};
+
+/* A handle: all partitions, or one of them (skv_cluster_part). */
+struct skv_cluster {
+	struct route *route;
+	struct skv_core *core; /* the one; NULL: all */
+};
+
 struct route {
-	uint32_t n; /* at least 2 */
-	struct skv_core *core[SKV_MAX_PARTITIONS]; /* [0] is the handle */
+	uint32_t n; /* at least 1 */
+	struct skv_cluster all, part[SKV_MAX_PARTITIONS];
+	struct skv_core *core[SKV_MAX_PARTITIONS];
 	struct skv_store *view[SKV_MAX_PARTITIONS]; /* [0]: NULL */
+	struct tenant_rules *rules;
+	bool manual; /* no thread: see skv_core_options */
 	/* By hash of an instance's name: where one was found last. */
 	_Atomic uint8_t hint[ROUTE_HINTS];
 	_Atomic uint32_t move_turn; /* partitions give moves in turn */
-	_Atomic(const struct skv_core_asks *) asks; /* ask.c; NULL: nobody is asked */
+	_Atomic(const struct skv_cluster_asks *) asks; /* at.c; NULL: nobody is asked */
 	/* Administrators whose call concerns several partitions take turns. */
 	struct skv_mutex lock;
 	struct skv_cond wake;
 	bool busy; /* both under `lock` */
 	struct places places; /* under `lock` */
+	struct route_family family[ROUTE_FAMILIES]; /* under `lock`, by hash of the name */
 	atomic_bool all_placed; /* the store says that every object has a place */
 	/* capacity.c: `stop` and `total` under `lock` */
 	bool stop;
@@ -54,62 +74,89 @@ struct route {
 	bool has_thread;
 };
 
-/* The core that has an instance, a group or a storage; NULL: none that is here. */
-struct skv_core *route_here(struct route *r, const struct skv_target *t);
-/* The core to ask for one that none here has: place_look. */
-struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t,
-				 struct skv_door *door);
+/* The partition that has an instance, a group, a storage or a family; NULL: none that is here. */
+struct skv_cluster *route_here(struct route *r, const struct skv_target *t);
+/* The one to ask for what none here has: place_look. */
+struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t,
+				    struct skv_door *door);
 /* Would a call for all have to ask other managers, which this thread may not wait for? */
 bool route_must_wait(const struct route *r);
-/* The core that has it, or may have it (place_look); one that is READY and does not have it, whose
- * answer is that it does not exist. */
-struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id);
-struct skv_core *route_session(struct skv_core *c, const char *id);
-struct skv_core *route_move(struct skv_core *c, const char *id);
-struct skv_core *route_group(struct skv_core *c, const char *name);
-struct skv_core *route_storage(struct skv_core *c, const char *name);
+/* The partition that has it, or may have it (place_look); one that is READY and does not have it,
+ * whose answer is that it does not exist. */
+struct skv_cluster *route_instance(struct route *r, const char *tenant, const char *id);
+struct skv_cluster *route_session(struct route *r, const char *id);
+struct skv_cluster *route_move(struct route *r, const char *id);
+struct skv_cluster *route_group(struct route *r, const char *name);
+struct skv_cluster *route_storage(struct route *r, const char *name);
+/* An instance, a group or a storage, by its name. */
+bool route_has(struct skv_core *one, const struct skv_target *t);
 bool route_has_instance(struct skv_core *one, const char *tenant, const char *id);
 bool route_has_group(struct skv_core *one, const char *name);
 /* *counted (may be NULL): it is of type external. */
 bool route_has_storage(struct skv_core *one, const char *name, bool *counted);
-/* ask.c: the same, but those that other managers have may be asked. */
+/* at.c: all are here, or their owners may be asked by this thread. */
 int route_everywhere(const struct route *r, struct skv_error *err);
-/* Is this partition another manager's, which this thread asks? */
-bool route_asks(const struct route *r, const struct skv_core *one);
-/* The partition `at` is asked, here or there; q->partition is set. c: the handle, or one of a
- * single partition, then `at` is the same. */
-int route_ask(struct skv_core *c, struct skv_core *at, struct skv_ask *q, struct skv_told *out,
-	      struct skv_arena *a, struct skv_error *err);
 /* The first that is not READY, else the first. */
-struct skv_core *route_missing(const struct route *r);
-/* For calls that make objects: all partitions, also of a handle for one (skv_core_alone). */
-static inline struct skv_core *whole(struct skv_core *c)
+struct skv_cluster *route_missing(struct route *r);
+
+/* views.c: what another partition has of the storage. */
+void route_add_storage(struct skv_storage_view *to, const struct skv_storage_view *v);
+/* What follows from the sums over partitions. SKV_E_NOMEM. */
+int route_tell_totals(struct skv_cluster *c, struct skv_arena *a, struct skv_storage_view *v,
+		      uint32_t n);
+/* An array of elements of that size; none: v is NULL, or has room for one. */
+struct route_joined {
+	size_t size;
+	void *v;
+	uint32_t n;
+	size_t cap;
+};
+/* Adds `more` elements. SKV_E_NOMEM. */
+static inline int route_join(struct skv_arena *a, struct route_joined *all, const void *v,
+			     uint32_t more)
 {
-	return c->o.lead && c->o.lead->route ? c->o.lead : c;
+	const size_t n = (size_t)all->n + more;
+
+	assert(all->size && all->n <= all->cap);
+	if (!all->v || n > all->cap) {
+		const size_t cap = n > 2 * all->cap ? n : 2 * all->cap;
+		char *both = skv_arena_alloc(a, (cap + 1) * all->size);
+
+		if (!both)
+			return SKV_E_NOMEM;
+		if (all->n)
+			memcpy(both, all->v, all->n * all->size);
+		all->v = both;
+		all->cap = cap;
+	}
+	if (more)
+		memcpy((char *)all->v + all->n * all->size, v, more * all->size);
+	all->n = (uint32_t)n;
+	return SKV_OK;
 }
+
+/* lists.c: all that one partition has, wherever it is, as skv_cluster_every_storage. */
+int route_every_storage(struct skv_cluster *at, const char *tenant, struct skv_arena *a,
+			struct skv_storage_view **out, uint32_t *n, struct skv_error *err);
 
 /* objects.c: where an instance is to be made: an existing one stays where it is, another one goes
  * to its group. In the administrators' turn. */
-int route_place_instance(struct skv_core *c, const struct skv_instance_spec *i,
-			 struct skv_core **at, struct skv_error *err);
+int route_place_instance(struct route *r, const struct skv_instance_spec *i,
+			 struct skv_cluster **at, struct skv_error *err);
 
 /* tiers.c: `at` has the instance's group. */
-int tiers_check_instance(struct skv_core *c, struct skv_core *at,
-			 const struct skv_instance_spec *i, struct skv_error *err);
+int tiers_check_instance(struct skv_cluster *at, const struct skv_instance_spec *i,
+			 struct skv_error *err);
 /* The instance is registered: its copy instance is, too, or a log line says why not. */
-void tiers_put_instance(struct skv_core *c, struct skv_core *at,
-			const struct skv_instance_spec *i);
+void tiers_put_instance(struct skv_cluster *at, const struct skv_instance_spec *i);
 /* A group was put: if it is a fast tier, the copies of all instances of the other one. */
-int tiers_put_group(struct skv_core *c, struct skv_core *at, const struct skv_group_spec *g,
-		    struct skv_error *err);
+int tiers_put_group(struct skv_cluster *at, const struct skv_group_spec *g, struct skv_error *err);
 /* A fast tier is about to be deleted: with all its copies, which nobody misses. */
-int tiers_empty_group(struct skv_core *c, struct skv_core *at, const char *group,
-		      struct skv_error *err);
+int tiers_empty_group(struct skv_cluster *at, const char *group, struct skv_error *err);
 /* The copy instance of an instance that is about to be deleted; false = it has none. */
-bool tiers_copies_of(struct skv_core *c, struct skv_core *at, const char *tenant, const char *id,
+bool tiers_copies_of(struct skv_cluster *at, const char *tenant, const char *id,
 		     char out[TIER_NAME]);
-void tiers_drop_copies(struct skv_core *c, struct skv_core *at, const char *tenant,
-		       const char *copies);
+void tiers_drop_copies(struct skv_cluster *at, const char *tenant, const char *copies);
 
 void route_turn_take(struct route *r);
 bool route_turn_try(struct route *r);
@@ -125,22 +172,17 @@ uint64_t capacity_total(struct route *r, const char *storage);
 int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, struct skv_error *err);
 int capacity_del_total(struct route *r, const char *storage, struct skv_error *err);
 
-/* places.c: by the key of the object's document, which core to ask for what no partition that is
- * here has. *door (may be NULL) gets its name, whether that is sure, and `unknown`. */
-struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
-			    struct skv_door *door);
-/* families.c: the same for a family. *has: not, if it is known that there is nothing of it. */
-struct skv_core *family_look(struct skv_core *c, const struct skv_target *t, bool *has,
-			     struct skv_door *door);
+/* places.c: by the key of the object's document, which partition to ask for what none that is here
+ * has. *door (may be NULL) gets `unknown`. */
+struct skv_cluster *place_look(struct route *r, const char *key, uint32_t refused,
+			       struct skv_door *door);
+/* families.c: the partition that has the instances of a family; NULL: none that is here. */
+struct skv_cluster *family_here(struct route *r, const char *family);
 /* Which one an object with this key is to be made in; that may be elsewhere, or partition 0 if that
- * is: its owner says. `wanted` NULL: wherever; else there, if it does not exist. In the
- * administrators' turn; blocks. */
-int place_take(struct route *r, const char *key, struct skv_core *wanted, struct skv_core **at,
-	       struct skv_error *err);
-/* What the owner of partition 0 has said. */
-void place_learn(struct route *r, struct skv_key name, uint32_t partition);
-/* Who that is, as far as is known here: a hash of its name. */
-uint64_t place_lead(struct route *r);
+ * is: its owner says. `wanted` NULL: wherever; else there, if it does not exist. SKV_E_CONFLICT:
+ * its family is elsewhere. In the administrators' turn; blocks. */
+int place_take(struct route *r, const char *key, struct skv_cluster *wanted,
+	       struct skv_cluster **at, struct skv_error *err);
 /* Is a partition another manager's? One that is RECOVERING will be here soon. */
 bool place_elsewhere(const struct route *r);
 /* By the thread of capacity.c, or each tick. */
@@ -149,10 +191,10 @@ void places_step(struct route *r);
  * moment ago would be given a place anywhere. Blocks. */
 int places_know(struct route *r, struct skv_error *err);
 
-/* The core for calls on an instance. */
-static inline struct skv_core *core_of(struct skv_core *c, const char *tenant, const char *id)
+static inline struct skv_core *route_core(const struct skv_cluster *c, uint32_t number)
 {
-	return c->route ? route_instance(c, tenant, id) : c;
+	assert(number < c->route->n);
+	return c->route->core[number];
 }
 
 #endif

@@ -1,54 +1,34 @@
 /*
- * views.c - what all partitions together look like: lists joined, storages with slab files added
- * up, counters summed.
+ * views.c - one object wherever it is, storages with slab files added up; tenants, counters.
  */
-#include "route.h"
+#include "at.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <skv/arena.h>
+#include <skv/clock.h>
 
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <model/find.h>
+#include <model/objects.h>
 #include <model/partition.h>
 #include <model/rules.h>
 #include <model/tenant.h>
 
-/* `v` after the *n of *all, in a new array. */
-static int join(struct skv_arena *a, void **all, uint32_t *n, const void *v, uint32_t more,
-		size_t size)
-{
-	char *both = skv_arena_alloc(a, ((size_t)*n + more + 1) * size);
-
-	if (!both)
-		return SKV_E_NOMEM;
-	if (*n)
-		memcpy(both, *all, *n * size);
-	if (more)
-		memcpy(both + *n * size, v, more * size);
-	*all = both;
-	*n += more;
-	return SKV_OK;
-}
+#include "route.h"
 
 /* ---- storages -------------------------------------------------------------------------------- */
 
-static struct skv_storage_view *same_name(struct skv_storage_view *v, uint32_t n, const char *name)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (strcmp(v[i].spec.name, name) == 0)
-			return &v[i];
-	return NULL;
-}
-
-static void add_up(struct skv_storage_view *to, const struct skv_storage_view *v)
+void route_add_storage(struct skv_storage_view *to, const struct skv_storage_view *v)
 {
 	if (!*to->problem)
 		to->problem = v->problem;
 	to->healthy &= v->healthy;
 	to->spec.capacity += v->spec.capacity;
+	to->groups += v->groups;
 	to->files += v->files;
 	to->draining_files += v->draining_files;
 	to->bad_files += v->bad_files;
@@ -64,25 +44,6 @@ static void add_up(struct skv_storage_view *to, const struct skv_storage_view *v
 	to->scrub_unsummed_slots += v->scrub_unsummed_slots;
 	if (v->scrub_oldest_ms > to->scrub_oldest_ms)
 		to->scrub_oldest_ms = v->scrub_oldest_ms;
-}
-
-static int join_storages(struct skv_arena *a, struct skv_storage_view **all, uint32_t *n,
-			 const struct skv_storage_view *v, uint32_t more)
-{
-	int rc = SKV_OK;
-
-	for (uint32_t i = 0; rc == SKV_OK && i < more; i++) {
-		struct skv_storage_view *have = same_name(*all, *n, v[i].spec.name);
-		void *list = *all;
-
-		if (have) {
-			add_up(have, &v[i]);
-			continue;
-		}
-		rc = join(a, &list, n, &v[i], 1, sizeof *v);
-		*all = list;
-	}
-	return rc;
 }
 
 static const char *small_disk(struct skv_arena *a, uint64_t room, uint64_t capacity)
@@ -113,14 +74,16 @@ static int tell_room(struct skv_arena *a, struct skv_storage_view *v)
 	return v->problem ? SKV_OK : SKV_E_NOMEM;
 }
 
-/* What follows from the sums over partitions, of which `r` is NULL if there is one. Leases of
- * capacity that are on their way from one to another are in none. */
-static int tell_totals(struct route *r, struct skv_arena *a, struct skv_storage_view *v, uint32_t n)
+/* What follows from the sums over partitions; what one of several has is for the manager that adds
+ * up. Leases of capacity that are on their way from one to another are in none. */
+int route_tell_totals(struct skv_cluster *c, struct skv_arena *a, struct skv_storage_view *v,
+		      uint32_t n)
 {
+	const bool one_of_several = c->core && c->route->n > 1;
 	int rc = SKV_OK;
 
-	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
-		uint64_t total = r ? capacity_total(r, v[i].spec.name) : 0;
+	for (uint32_t i = 0; rc == SKV_OK && !one_of_several && i < n; i++) {
+		uint64_t total = capacity_total(c->route, v[i].spec.name);
 
 		if (total)
 			v[i].spec.capacity = total;
@@ -129,100 +92,131 @@ static int tell_totals(struct route *r, struct skv_arena *a, struct skv_storage_
 	return rc;
 }
 
-static int all_storages(struct skv_core *c, const char *name, struct skv_arena *a,
-			struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
+/* Adds up what all partitions have of it. */
+static int sum_storage(struct route *r, const char *name, struct skv_arena *a,
+		       struct skv_storage_view **out, struct skv_error *err)
 {
-	struct route *r = c->route;
 	int rc = route_everywhere(r, err);
 
 	*out = NULL;
-	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
-		struct skv_ask q = { .what = SKV_ASK_STORAGES, .name = name };
-		struct skv_told t;
+		struct skv_storage_view *v;
 
-		rc = route_ask(c, r->core[i], &q, &t, a, err);
-		if (rc == SKV_E_NOT_FOUND && name) {
+		rc = at_storage(&r->part[i], name, a, &v, err);
+		if (rc == SKV_E_NOT_FOUND) {
 			skv_error_clear(err);
 			rc = SKV_OK;
-			continue;
+		} else if (rc == SKV_OK && *out) {
+			route_add_storage(*out, v);
+		} else if (rc == SKV_OK) {
+			*out = v;
 		}
-		if (rc == SKV_OK)
-			rc = join_storages(a, out, n, t.storages, t.n_storages);
 	}
-	return rc;
+	return rc == SKV_OK && !*out ? one_storage(r->core[0], name, a, out, err) : rc;
 }
 
-static int find_storages(struct skv_core *c, const char *name, struct skv_arena *a,
-			 struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_storage(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_storage_view **out, struct skv_error *err)
 {
-	struct skv_ask q = { .what = SKV_ASK_STORAGES, .name = name };
-	struct skv_core *at = c;
-	struct skv_told t;
+	struct skv_cluster *at = c->core ? c : route_storage(c->route, name);
 	bool counted;
 	int rc;
 
-	if (!c->route)
-		return one_storages(c, name, a, out, n, err);
-	if (name)
-		at = route_storage(c, name);
-	if (!name || (route_has_storage(at, name, &counted) && !counted)) {
-		rc = all_storages(c, name, a, out, n, err);
-		return rc == SKV_OK && *n == 0 && name ? one_storages(c, name, a, out, n, err) : rc;
-	}
-	if (!route_asks(c->route, at))
-		return one_storages(at, name, a, out, n, err);
-	rc = route_ask(c, at, &q, &t, a, err);
-	*out = t.storages;
-	*n = t.n_storages;
-	return rc;
-}
-
-int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
-		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
-{
-	int rc = find_storages(c, name, a, out, n, err);
-
-	return rc == SKV_OK ? tell_totals(c->route, a, *out, *n) : rc;
+	if (c->core)
+		rc = one_storage(c->core, name, a, out, err);
+	else if (!route_has_storage(at->core, name, &counted) || counted)
+		rc = at_storage(at, name, a, out, err);
+	else
+		rc = sum_storage(c->route, name, a, out, err);
+	return rc == SKV_OK ? route_tell_totals(c, a, *out, 1) : rc;
 }
 
 /* ---- groups and instances -------------------------------------------------------------------- */
 
-int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
-		    struct skv_group_view **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_group(struct skv_cluster *c, const char *name, struct skv_arena *a,
+		      struct skv_group_view **out, struct skv_error *err)
 {
-	struct skv_ask q = { .what = SKV_ASK_GROUPS, .name = name };
-	struct skv_core *at = name ? route_group(c, name) : c;
-	struct route *r = c->route;
-	struct skv_told t = { .n_groups = 0 };
-	void *all = NULL;
+	return c->core ? one_group(c->core, name, a, out, err)
+		       : at_group(route_group(c->route, name), name, a, out, err);
+}
+
+/* ---- is it there? ---------------------------------------------------------------------------- */
+
+static bool is_in(struct skv_core *one, const struct skv_target *t, const char *group)
+{
+	const struct instance *inst;
+	bool is;
+
+	skv_rwlock_read(&one->lock);
+	inst = one->partition ? instance_find(one->partition, t->tenant, t->name) : NULL;
+	is = inst && !inst->deleting && strcmp(inst->spec.group, group) == 0;
+	skv_rwlock_read_unlock(&one->lock);
+	return is;
+}
+
+/* By a view: it may be another manager's, or the reason why nobody knows. */
+static int look_for(struct skv_cluster *c, const struct skv_target *t, const char *group)
+{
+	struct skv_instance_view *i;
+	struct skv_storage_view *s;
+	struct skv_group_view *g;
+	struct skv_error ignored;
+	struct skv_arena a;
 	int rc;
 
-	if (!r || (name && !route_asks(r, at)))
-		return one_groups(at, name, a, out, n, err);
-	*n = 0;
-	rc = name ? SKV_OK : route_everywhere(r, err);
-	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
-		if (name && i != at->o.partition)
-			continue;
-		rc = route_ask(c, r->core[i], &q, &t, a, err);
-		if (rc == SKV_OK)
-			rc = join(a, &all, n, t.groups, t.n_groups, sizeof **out);
+	skv_arena_init(&a);
+	if (t->kind == SKV_TARGET_INSTANCE) {
+		rc = skv_cluster_instance(c, t->tenant, t->name, &a, &i, &ignored);
+		if (rc == SKV_OK && group && strcmp(i->spec.group, group) != 0)
+			rc = SKV_E_NOT_FOUND;
+	} else if (t->kind == SKV_TARGET_GROUP) {
+		rc = skv_cluster_group(c, t->name, &a, &g, &ignored);
+	} else {
+		rc = skv_cluster_storage(c, t->name, &a, &s, &ignored);
 	}
-	*out = all;
+	skv_arena_destroy(&a);
 	return rc;
+}
+
+int skv_cluster_has(struct skv_cluster *c, const struct skv_target *t, const char *group)
+{
+	struct skv_cluster *at = !c->core                ? route_here(c->route, t)
+				 : route_has(c->core, t) ? c
+							 : NULL;
+
+	assert(!group || t->kind == SKV_TARGET_INSTANCE);
+	if (!at)
+		return look_for(c, t, group);
+	return !group || is_in(at->core, t, group) ? SKV_OK : SKV_E_NOT_FOUND;
 }
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n)
+int skv_cluster_tenants_set(struct skv_cluster *c, const struct skv_tenant_view *v, uint32_t n,
+			    const struct skv_tenant_spec *others)
 {
-	return rules_set(c->rules, v, n);
+	return rules_set(c->route->rules, v, n, others);
 }
 
-void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tenant_use *out)
+int skv_cluster_tenant_room(struct skv_cluster *c, const char *tenant, bool space,
+			    struct skv_error *err)
 {
-	const struct tenant_rule *r = rules_find(c->rules, tenant);
+	return rules_room(c->route->rules, tenant, space, err);
+}
+
+int skv_cluster_tenant_check(struct skv_cluster *c, const char *tenant, struct skv_error *err)
+{
+	return rules_check(c->route->core[0], tenant, err);
+}
+
+unsigned skv_cluster_tenant_wait(struct skv_cluster *c, const char *tenant)
+{
+	return (unsigned)((rules_owed(c->route->rules, tenant, skv_now_us()) + 999999) / 1000000);
+}
+
+void skv_cluster_tenant_use(struct skv_cluster *c, const char *tenant, struct skv_tenant_use *out)
+{
+	const struct tenant_rule *r = rules_find(c->route->rules, tenant);
 
 	*out = (struct skv_tenant_use){ .bytes = 0 };
 	if (!r)
@@ -231,161 +225,27 @@ void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tena
 	out->blocks = rule_sum(r, TENANT_BLOCKS);
 	out->sessions = rule_sum(r, TENANT_SESSIONS);
 	out->pins = rule_sum(r, TENANT_PINS);
+	out->instances = rule_sum(r, TENANT_INSTANCES);
+	out->spaces = rule_sum(r, TENANT_SPACES);
 }
 
-/* Of all tenants, in what is here. */
-static int instances_here(struct route *r, struct skv_arena *a, struct skv_instance_view **out,
-			  uint32_t *n, struct skv_error *err)
+int skv_cluster_instance(struct skv_cluster *c, const char *tenant, const char *id,
+			 struct skv_arena *a, struct skv_instance_view **out,
+			 struct skv_error *err)
 {
-	void *all = NULL;
-	bool here = false;
-	int rc = SKV_OK;
-
-	*n = 0;
-	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
-		uint32_t more = 0;
-
-		if (one_state_get(r->core[i]) == SKV_CORE_STANDBY)
-			continue;
-		here = true;
-		rc = one_instances(r->core[i], NULL, NULL, a, out, &more, err);
-		if (rc == SKV_OK)
-			rc = join(a, &all, n, *out, more, sizeof **out);
-	}
-	*out = all;
-	return here ? rc : core_gate(r->core[0], err);
+	return c->core ? one_instance(c->core, tenant, id, a, out, err)
+		       : at_instance(route_instance(c->route, tenant, id), tenant, id, a, out,
+				     err);
 }
 
-int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
-		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
-{
-	struct skv_ask q = { .what = SKV_ASK_INSTANCES, .tenant = tenant, .name = id };
-	struct skv_core *at = c;
-	struct route *r = c->route;
-	struct skv_told t = { .n_instances = 0 };
-	void *all = NULL;
-	int rc;
+/* ---- counters -------------------------------------------------------------------------------- */
 
-	assert(tenant || !id);
-	if (r && !tenant)
-		return instances_here(r, a, out, n, err);
-	if (r && id)
-		at = route_instance(c, tenant, id);
-	if (!r || (id && !route_asks(r, at)))
-		return one_instances(at, tenant, id, a, out, n, err);
-	*n = 0;
-	rc = id ? SKV_OK : route_everywhere(r, err);
-	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
-		if (id && i != at->o.partition)
-			continue;
-		rc = route_ask(c, r->core[i], &q, &t, a, err);
-		if (rc == SKV_OK)
-			rc = join(a, &all, n, t.instances, t.n_instances, sizeof **out);
-	}
-	*out = all;
-	return rc;
-}
-
-/* ---- statistics ------------------------------------------------------------------------------ */
-
-static int add_stats(struct skv_arena *a, struct skv_stats *to, const struct skv_stats *s)
-{
-	void *groups = to->groups, *instances = to->instances;
-	int rc = join_storages(a, &to->storages, &to->n_storages, s->storages, s->n_storages);
-
-	if (rc == SKV_OK)
-		rc = join(a, &groups, &to->n_groups, s->groups, s->n_groups, sizeof *s->groups);
-	to->groups = groups;
-	if (rc == SKV_OK)
-		rc = join(a, &instances, &to->n_instances, s->instances, s->n_instances,
-			  sizeof *s->instances);
-	to->instances = instances;
-	to->blocks += s->blocks;
-	to->sessions += s->sessions;
-	to->journal_bytes += s->journal_bytes;
-	to->journal_limit += s->journal_limit;
-	to->evicted_blocks += s->evicted_blocks;
-	to->expired_sessions += s->expired_sessions;
-	return rc;
-}
-
-int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
-		   struct skv_error *err)
-{
-	static const char *const states[] = { "standby", "recovering", "ready", "stopped" };
-	struct route *r = c->route;
-	int rc = one_stats(c, a, out, err);
-
-	for (uint32_t i = 1; rc == SKV_OK && r && i < r->n; i++) {
-		struct skv_stats s;
-
-		rc = one_stats(r->core[i], a, &s, err);
-		if (rc == SKV_OK)
-			rc = add_stats(a, out, &s);
-	}
-	if (rc == SKV_OK && r)
-		out->state = states[skv_core_state_get(c)];
-	return rc == SKV_OK ? tell_totals(r, a, out->storages, out->n_storages) : rc;
-}
-
-/* Those of each partition, wherever it is. */
-static int add_asked(struct route *r, uint32_t number, struct skv_arena *a, struct skv_stats *to,
-		     struct skv_error *err)
-{
-	struct skv_ask q = { .what = SKV_ASK_STATS };
-	struct skv_told t;
-	int rc = route_ask(r->core[0], r->core[number], &q, &t, a, err);
-
-	if (rc != SKV_OK)
-		return rc;
-	return add_stats(a, to,
-			 &(struct skv_stats){
-				 .storages = t.storages, .n_storages = t.n_storages,
-				 .groups = t.groups, .n_groups = t.n_groups,
-				 .instances = t.instances, .n_instances = t.n_instances,
-				 .blocks = t.blocks, .sessions = t.sessions,
-				 .journal_bytes = t.journal_bytes, .journal_limit = t.journal_limit,
-				 .evicted_blocks = t.evicted_blocks,
-				 .expired_sessions = t.expired_sessions });
-}
-
-static uint32_t count_in(const struct route *r, enum skv_core_state state)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < r->n; i++)
-		n += one_state_get(r->core[i]) == state;
-	return n;
-}
-
-int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
-		       struct skv_error *err)
-{
-	struct route *r = c->route;
-	struct skv_stats own;
-	int rc;
-
-	if (!r || count_in(r, SKV_CORE_STANDBY) == 0 || count_in(r, SKV_CORE_READY) == 0)
-		return skv_core_stats(c, a, out, err);
-	rc = route_everywhere(r, err);
-	if (rc == SKV_OK)
-		rc = one_stats(c, a, &own, err);
-	if (rc != SKV_OK)
-		return rc;
-	*out = (struct skv_stats){ .state = "ready", .uptime_ms = own.uptime_ms };
-	memcpy(out->version, own.version, sizeof out->version);
-	memcpy(out->owner, own.owner, sizeof out->owner);
-	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
-		rc = add_asked(r, i, a, out, err);
-	return rc == SKV_OK ? tell_totals(r, a, out->storages, out->n_storages) : rc;
-}
-
-void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out)
+void skv_cluster_counters_get(const struct skv_cluster *c, struct skv_core_counters *out)
 {
 	const struct route *r = c->route;
 
-	one_counters_get(c, out);
-	for (uint32_t i = 1; r && i < r->n; i++) {
+	one_counters_get(r->core[0], out);
+	for (uint32_t i = 1; i < r->n; i++) {
 		struct skv_core_counters more;
 
 		one_counters_get(r->core[i], &more);
@@ -395,11 +255,12 @@ void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *o
 	}
 }
 
-uint32_t skv_core_partitions(const struct skv_core *c) { return c->route ? c->route->n : 1; }
+uint32_t skv_cluster_partitions(const struct skv_cluster *c) { return c->route->n; }
 
-void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out)
+void skv_cluster_partition_get(struct skv_cluster *c, uint32_t number,
+			       struct skv_partition_view *out)
 {
-	struct skv_core *one = c->route ? c->route->core[number] : c;
+	struct skv_core *one = route_core(c, number);
 	char self[SKV_OWNER_NAME];
 	uint64_t left;
 

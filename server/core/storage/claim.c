@@ -53,19 +53,21 @@
 
 static uint64_t least_incarnation(const struct skv_core *c)
 {
-	return (uint64_t)c->o.partition << PARTITION_SHIFT;
+	return (uint64_t)c->number << PARTITION_SHIFT;
 }
 
 /* Those of this partition that the directory has. */
-static int list_owners(const struct device *d, struct skv_storage_owner v[SKV_STORAGE_OWNERS],
-		       uint32_t *n, struct skv_error *err)
+static int list_owners(const struct device *d, struct skv_storage *s,
+		       const struct skv_storage_owner *mine,
+		       struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		       struct skv_error *err)
 {
 	uint32_t all = 0;
-	int rc = skv_storage_owners(d->storage, v, &all, err);
+	int rc = skv_storage_owners(s, mine, v, &all, err);
 
 	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < all; i++)
-		if (v[i].incarnation >> PARTITION_SHIFT == d->core->o.partition)
+		if (v[i].incarnation >> PARTITION_SHIFT == d->core->number)
 			v[(*n)++] = v[i];
 	return rc;
 }
@@ -317,17 +319,60 @@ static void see_generations(struct device *d, const struct skv_storage_owner *v,
 			atomic_store(&d->seen_generation, v[i].horizon.generation);
 }
 
-static int note_horizon(struct device *d, struct skv_storage_owner *mine, struct skv_error *err)
+/* Our claim with what is to be noted. False: there is nothing. */
+static bool next_note(struct device *d, struct skv_storage_owner *mine)
 {
-	int rc = SKV_OK;
+	return claim_get(d, mine) && horizon_now(d->core, false, &mine->horizon) &&
+	       mine->horizon.number > atomic_load(&d->noted);
+}
 
-	if (!horizon_now(d->core, false, &mine->horizon) ||
-	    mine->horizon.number <= atomic_load(&d->noted))
-		return SKV_OK;
-	rc = skv_storage_claim(d->storage, mine, err);
+/* Our own file is missing, damaged or incomplete. Nobody else makes one of that name: the names of
+ * other copies that saw ours are greater. */
+static int claim_again(struct device *d, struct skv_storage *s,
+		       const struct skv_storage_owner *mine, struct skv_error *err)
+{
+	const struct skv_storage_owner damaged = { .incarnation = mine->incarnation };
+	int rc;
+
+	skv_log(SKV_LOG_WARN, "storage",
+		"'%s' has lost its owner.%" PRIu64 ", or it is damaged: making it again", d->name,
+		mine->incarnation);
+	rc = skv_storage_disown(s, &damaged, err);
 	if (rc == SKV_OK)
-		atomic_store(&d->noted, mine->horizon.number);
+		rc = skv_storage_claim(s, mine, err);
 	return rc == SKV_E_CONFLICT ? refuse(d, mine, err) : rc;
+}
+
+/* Its bytes may wait for a lost node, so claim_look does not read them. */
+static int keep_file(struct device *d, struct skv_storage *s, const struct skv_storage_owner *mine,
+		     struct skv_error *err)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS], now;
+	uint32_t n = 0;
+	int rc = list_owners(d, s, NULL, v, &n, err);
+
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
+		if (same_owner(&v[i], mine))
+			return SKV_OK;
+	return rc == SKV_OK && claim_get(d, &now) && same_owner(&now, mine)
+		       ? claim_again(d, s, mine, err)
+		       : rc;
+}
+
+int claim_keep(struct device *d, struct skv_storage *s, struct skv_error *err)
+{
+	struct skv_storage_owner mine;
+	int rc;
+
+	if (!skv_storage_has_owners(d->ops) || !claim_get(d, &mine))
+		return SKV_OK;
+	rc = keep_file(d, s, &mine, err);
+	if (rc != SKV_OK || !next_note(d, &mine))
+		return rc;
+	rc = skv_storage_claim(s, &mine, err);
+	if (rc == SKV_OK)
+		atomic_store(&d->noted, mine.horizon.number);
+	return rc == SKV_E_CONFLICT ? refuse(d, &mine, err) : rc;
 }
 
 void claims_ask(struct skv_core *c)
@@ -377,7 +422,7 @@ void claims_skip_generations(struct skv_core *c)
 			seen = atomic_load(&c->device[i]->seen_generation);
 	skips = c->partition && c->partition->rolled_back && seen >= c->partition->next_generation;
 	if (skips)
-		c->partition->next_generation = seen + UNSEEN_GENERATIONS;
+		generation_least(c->partition, seen + UNSEEN_GENERATIONS);
 	core_unlock(c);
 	if (skips)
 		checkpoint_ask(c); /* which records it */
@@ -396,7 +441,7 @@ static int judge_unknown(struct device *d, const struct skv_storage_owner *o, st
 {
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
 	uint32_t n = 0;
-	int rc = list_owners(d, v, &n, err);
+	int rc = list_owners(d, d->storage, NULL, v, &n, err);
 
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
 		if (same_owner(&v[i], o))
@@ -474,7 +519,7 @@ static int first_look(struct device *d, struct skv_error *err)
 	struct skv_error why;
 	const bool adopting = claim_adopts(d);
 	uint32_t n;
-	int rc = list_owners(d, v, &n, err);
+	int rc = list_owners(d, d->storage, NULL, v, &n, err);
 
 	if (rc == SKV_OK && !horizon_now(d->core, true, &loaded))
 		return skv_fail(err, SKV_E_NOT_READY, NULL, "the partition is not loaded yet");
@@ -488,7 +533,7 @@ static int first_look(struct device *d, struct skv_error *err)
 		rc = make_claim(d, v, n, adopting, &mine, err);
 	if (rc != SKV_OK)
 		return rc;
-	rc = list_owners(d, v, &n, err);
+	rc = list_owners(d, d->storage, NULL, v, &n, err);
 	if (rc == SKV_OK)
 		rc = judge_all(d, v, n, &mine, adopting, err);
 	if (rc == SKV_OK) {
@@ -512,32 +557,13 @@ static int first_look(struct device *d, struct skv_error *err)
 	return SKV_OK;
 }
 
-/* Our own file is missing, damaged or incomplete. Nobody else makes one of that name: the names of
- * other copies that saw ours are greater. */
-static int claim_again(struct device *d, const struct skv_storage_owner *mine,
-		       struct skv_error *err)
-{
-	const struct skv_storage_owner damaged = { .incarnation = mine->incarnation };
-	int rc;
-
-	skv_log(SKV_LOG_WARN, "storage",
-		"'%s' has lost its owner.%" PRIu64 ", or it is damaged: making it again", d->name,
-		mine->incarnation);
-	rc = skv_storage_disown(d->storage, &damaged, err);
-	if (rc == SKV_OK)
-		rc = skv_storage_claim(d->storage, mine, err);
-	return rc == SKV_E_CONFLICT ? refuse(d, mine, err) : rc;
-}
-
-static int look_again(struct device *d, struct skv_storage_owner *mine, struct skv_error *err)
+static int look_again(struct device *d, const struct skv_storage_owner *mine, struct skv_error *err)
 {
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
-	bool there = false;
 	uint32_t n = 0;
-	int rc = list_owners(d, v, &n, err);
+	int rc = list_owners(d, d->storage, mine, v, &n, err);
 
 	for (uint32_t i = 0; rc == SKV_OK && i < n && v[i].incarnation >= mine->incarnation; i++) {
-		there |= same_owner(&v[i], mine);
 		if (same_owner(&v[i], mine) || (v[i].incarnation == mine->incarnation &&
 						skv_storage_owner_is_damaged(&v[i])))
 			continue;
@@ -548,9 +574,7 @@ static int look_again(struct device *d, struct skv_storage_owner *mine, struct s
 				"a newer manager of this store runs in the directory of '%s'",
 				d->name);
 	}
-	if (rc == SKV_OK && !there)
-		rc = claim_again(d, mine, err);
-	return rc == SKV_OK ? note_horizon(d, mine, err) : rc;
+	return rc;
 }
 
 /* ---- names no longer needed
@@ -656,7 +680,7 @@ int claim_check(struct device *d, const struct journal_end *end, struct skv_erro
 	const struct skv_storage_horizon store = { end->epoch, end->number, 0 };
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
 	uint32_t n = 0;
-	int rc = skv_storage_has_owners(d->ops) ? list_owners(d, v, &n, err)
+	int rc = skv_storage_has_owners(d->ops) ? list_owners(d, d->storage, NULL, v, &n, err)
 						: SKV_OK;
 
 	if (rc == SKV_OK)

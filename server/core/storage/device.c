@@ -1,11 +1,10 @@
 /*
- * device.c - a storage's own thread: opens its root, watches its health, checks slab files.
+ * device.c - a storage's own thread: opens its root, watches its health, has errands run.
  *
  * File systems hang, so no other thread waits for one: a call that does not return only makes this
- * device unhealthy (busy_since). The thread takes core->lock briefly to read the partition, never
- * while it calls the file system. d->lock guards the requests to the thread and `problem`. A second
- * thread creates and removes slab files (device_hand.c), which may take long in a healthy file
- * system.
+ * storage unhealthy (health.c). This thread looks at metadata only; whatever reads or writes files
+ * is an errand (errand.c). The threads take core->lock briefly to read the partition, never while
+ * they call the file system. d->lock guards the requests to the thread.
  */
 #include <storage/device.h>
 
@@ -22,44 +21,24 @@
 #include <lock/turn.h>
 #include <model/device.h>
 #include <model/files.h>
+#include <model/layouts.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/volume.h>
 #include <journal/registry.h>
 #include <journal/registry_write.h>
-#include <storage/bad_files.h>
 #include <storage/claim.h>
-#include "device_hand.h"
 #include "device_look.h"
 #include "device_node.h"
-#include "remove_files.h"
+#include "errand.h"
+#include "files_look.h"
+#include "health.h"
 
 #define PROBE_MS 1000u
 #define STEADY_MS 60000u
+#define NEWS 8u /* storages in one go; the others follow with the next tick */
 #define RETRY_MS 20u /* after a failed open */
-#define HANG_MS 5000u
-
-bool device_hangs(const struct device *d)
-{
-	uint64_t busy = atomic_load_explicit(&d->busy_since, memory_order_relaxed);
-
-	return busy != 0 && skv_now_ms(d->core->clock) - busy >= HANG_MS;
-}
-
-bool device_healthy(const struct device *d)
-{
-	return atomic_load_explicit(&d->healthy, memory_order_relaxed) && !device_hangs(d) &&
-	       !claim_overdue(d);
-}
-
-bool device_readable(const struct device *d)
-{
-	if (!d->n_masters)
-		return device_healthy(d);
-	return atomic_load_explicit(&d->healthy, memory_order_relaxed) ||
-	       atomic_load_explicit(&d->unheard, memory_order_relaxed);
-}
 
 bool slot_serves(const struct partition *p, const struct slot *s)
 {
@@ -108,9 +87,9 @@ int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t i
 	atomic_store(&d->reach, UINT64_MAX);
 	skv_mutex_init(&d->lock);
 	skv_cond_init(&d->wake);
-	snprintf(d->problem, sizeof d->problem, "not opened yet");
-	if (d->ops && d->ops->counted)
-		atomic_store(&d->healthy, true);
+	d->shown_fault = STORAGE_UNKNOWN;
+	if (!d->ops || !d->ops->counted)
+		health_note(d, CALL_ROOT, SKV_E_UNAVAILABLE, "not opened yet");
 	if (d->name && d->type && d->root && d->ops && device_describe(d, s) == SKV_OK) {
 		*out = d;
 		return SKV_OK;
@@ -122,55 +101,17 @@ int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t i
 
 /* ---- calls into the file system -------------------------------------------------------------- */
 
-struct skv_storage *device_use(struct device *d)
+static void close_storage(struct device *d)
 {
 	struct skv_storage *s;
 
 	skv_mutex_lock(&d->lock);
 	s = d->storage;
-	d->used_by_hand = s != NULL;
+	d->storage = NULL;
 	skv_mutex_unlock(&d->lock);
-	return s;
-}
-
-void device_unuse(struct device *d)
-{
-	skv_mutex_lock(&d->lock);
-	d->used_by_hand = false;
-	skv_mutex_unlock(&d->lock);
-}
-
-/* Not while the other thread uses it: then it stays open, and the next step closes it. */
-static void close_storage(struct device *d)
-{
-	struct skv_storage *s = NULL;
-
-	skv_mutex_lock(&d->lock);
-	if (!d->used_by_hand) {
-		s = d->storage;
-		d->storage = NULL;
-	}
-	skv_mutex_unlock(&d->lock);
-	if (s)
-		skv_storage_close(s);
-}
-
-void device_enter(struct device *d) { atomic_store(&d->busy_since, skv_now_ms(d->core->clock)); }
-void device_leave(struct device *d) { atomic_store(&d->busy_since, 0); }
-
-static void set_health(struct device *d, bool healthy, const char *problem)
-{
-	bool was = atomic_exchange(&d->healthy, healthy);
-	bool news;
-
-	skv_mutex_lock(&d->lock);
-	news = strcmp(d->problem, problem) != 0;
-	snprintf(d->problem, sizeof d->problem, "%s", problem);
-	skv_mutex_unlock(&d->lock);
-	if (healthy && !was)
-		skv_log(SKV_LOG_INFO, "storage", "'%s' is healthy", d->name);
-	else if (!healthy && (was || news))
-		skv_log(SKV_LOG_ERROR, "storage", "'%s' is not usable: %s", d->name, problem);
+	skv_storage_close(s);
+	atomic_store(&d->next_first, 0); /* its files are checked again when it is opened again */
+	atomic_store(&d->files_checked, false);
 }
 
 int device_open(struct device *d, bool may_create, struct skv_error *err)
@@ -196,10 +137,11 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	}
 	skv_rwlock_read_unlock(&d->core->lock);
 	cfg.masters = masters;
-	device_enter(d);
+	atomic_store(&d->remote, cfg.n_masters > 0);
+	health_begin(d, CALL_ROOT);
 	if (rc == SKV_OK)
 		rc = skv_storage_open(d->ops, &cfg, &opened, err);
-	device_leave(d);
+	health_end(d, CALL_ROOT, rc == SKV_OK, false);
 	skv_mutex_lock(&d->lock);
 	d->storage = opened;
 	skv_mutex_unlock(&d->lock);
@@ -207,59 +149,23 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	return rc;
 }
 
-struct volume *device_volume(const struct partition *p, const struct device *d)
+void device_opened(struct device *d)
 {
-	if (p)
-		ASSERT_SHARED(p);
-	for (uint32_t i = 0; p && i < p->n_volume; i++)
-		if (p->volume[i].dev == d)
-			return (struct volume *)&p->volume[i];
-	return NULL;
-}
-
-struct look device_look(struct device *d)
-{
-	struct skv_pool_stats st;
-	struct look k = { 0 };
-	const struct volume *s;
-
-	skv_rwlock_read(&d->core->lock);
-	s = device_volume(d->core->partition, d);
-	if (s)
-		k = (struct look){ .loaded = true, .fence = d->core->partition->fence,
-				   .files = s->next_file - file_first_number(d->core->o.partition),
-				   .next = file_next_number(s),
-				   .capacity = s->capacity,
-				   .file_bytes = s->file_bytes - s->vanished_bytes,
-				   .growing = s->growing,
-				   .ending = files_to_remove(s) };
-	if (s && s->growing && d->ops->chunked) {
-		skv_pool_stats(s->pool, &st);
-		k.unwritten = st.file_bytes - st.assigned_bytes;
-	}
-	skv_rwlock_read_unlock(&d->core->lock);
-	return k;
-}
-
-int device_not_open(const struct device *d, struct skv_error *err)
-{
-	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not open", d->name);
-}
-
-int device_remove_file(struct device *d, uint32_t file, struct skv_error *err)
-{
-	struct skv_storage *s = device_use(d);
-	int rc = s ? skv_storage_remove_file(s, file, err) : device_not_open(d, err);
-
-	device_unuse(d);
-	return rc;
+	atomic_store(&d->fs_free, UINT64_MAX);
+	health_note(d, CALL_ROOT, SKV_OK, "");
 }
 
 /* A root without its marker may be an empty mount point. Where one partition has no files others
  * may have. */
 static bool may_create(const struct device *d, const struct look *k)
 {
-	return k->files == 0 && d->core->o.partition == 0 && d->core->o.partitions < 2;
+	return k->files == 0 && !d->core->shares;
+}
+
+/* Else the write that is tried tells more exactly what is free. */
+static bool tells_free(const struct device *d)
+{
+	return d->ops->steady || atomic_load(&d->remote);
 }
 
 static int probe(struct device *d, const struct look *k, struct skv_error *err)
@@ -274,46 +180,32 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 		rc = device_open(d, may_create(d, k), err);
 	if (rc != SKV_OK)
 		return rc;
-	device_enter(d);
-	rc = skv_storage_probe(d->storage, &h, err);
+	health_begin(d, CALL_ROOT);
+	rc = skv_storage_probe(d->storage, SKV_PROBE_ROOT, &h, err);
+	if (rc == SKV_OK && tells_free(d))
+		atomic_store(&d->fs_free, h.free_bytes);
 	if (rc == SKV_OK)
 		rc = device_heard(d, asked, &h, err);
 	if (rc == SKV_OK)
 		rc = claim_look(d, err);
-	device_leave(d);
-	if (rc != SKV_OK && atomic_load(&d->refused) != REFUSED_NOT)
-		return rc;
-	if (rc == SKV_OK)
-		rc = device_look_at_files(d, !d->files_checked, err);
-	d->files_checked |= rc == SKV_OK;
-	if (rc == SKV_OK) {
-		atomic_store(&d->fs_free, h.free_bytes);
-		return SKV_OK;
+	health_end(d, CALL_ROOT, rc == SKV_OK, false);
+	if (rc != SKV_OK && atomic_load(&d->refused) == REFUSED_NOT) {
+		close_storage(d);
+		files_doubt_all(d);
 	}
-	close_storage(d); /* when it comes back it is opened again and its files are checked
-			   * again */
-	d->files_checked = false;
-	device_doubt_files(d);
 	return rc;
 }
 
-/* What its slab files can have in all, unless one was being made meanwhile. Chunks are allocated
- * when they are written, so there files and free bytes do not add up to anything. */
-static void measure_reach(struct device *d, const struct look *before)
+/* A partition that comes or goes is no fault of the storage: then there is no problem to tell. */
+static void note_root(struct device *d, int rc, const char *problem)
 {
-	const uint64_t fs_free = atomic_load(&d->fs_free);
-	const struct look now = device_look(d);
-
-	if (d->ops->chunked || before->growing || now.growing ||
-	    now.file_bytes != before->file_bytes)
-		return;
-	atomic_store(&d->reach, fs_free > UINT64_MAX - now.file_bytes ? UINT64_MAX
-								       : now.file_bytes + fs_free);
+	health_note(d, CALL_ROOT, rc, rc == SKV_E_NOT_READY ? NULL : problem);
 }
 
 void device_step(struct device *d)
 {
 	struct skv_error err = { 0 };
+	struct health_news news;
 	struct look k;
 	int rc;
 
@@ -329,22 +221,21 @@ void device_step(struct device *d)
 	}
 	rc = probe(d, &k, &err);
 	atomic_store(&d->unheard, rc == SKV_E_NETWORK);
+	if (rc != SKV_OK)
+		note_root(d, rc, err.message);
 	if (rc == SKV_OK)
-		measure_reach(d, &k);
-	if (rc == SKV_E_NOT_READY) /* the partition comes or goes: no fault of the storage */
-		atomic_store(&d->healthy, false);
-	else
-		set_health(d, rc == SKV_OK,
-			   rc == SKV_OK     ? ""
-			   : err.message[0] ? err.message
-					    : skv_status_text(rc));
+		errands_try(d);
+	if (rc == SKV_OK && atomic_load(&d->call[CALL_ROOT].failed)) {
+		errands_wait(d);
+		note_root(d, rc, "");
+	}
+	if (health_watch(d, &news))
+		skv_log(news.level, "storage", "%s", news.text);
+	errands_work(d, &k);
 	atomic_store(&d->probed, k.fence);
 	if (rc != SKV_OK && atomic_load(&d->refused) == REFUSED_BACK)
 		owner_event(d->core, OWN_ON_TURNED_AWAY, k.fence); /* others may not have waited */
-	hand_ask(d, k.growing, rc == SKV_OK && k.ending);
 }
-
-bool device_grows(struct device *d) { return device_look(d).growing; }
 
 /* ---- thread ---------------------------------------------------------------------------------- */
 
@@ -357,6 +248,16 @@ static uint32_t idle_ms(const struct device *d)
 	return !d->storage ? RETRY_MS : d->ops->steady ? STEADY_MS : PROBE_MS;
 }
 
+/* Errands that return signal, too. */
+static void rest_locked(struct device *d)
+{
+	const uint64_t until = skv_now_us() + 1000ull * idle_ms(d);
+	uint64_t now;
+
+	while (!d->stop && !d->asked && (now = skv_now_us()) < until)
+		skv_cond_wait_ms(&d->wake, &d->lock, (until - now + 999) / 1000);
+}
+
 static void *device_thread(void *arg)
 {
 	struct device *d = arg;
@@ -367,11 +268,10 @@ static void *device_thread(void *arg)
 		skv_mutex_unlock(&d->lock);
 		device_step(d);
 		skv_mutex_lock(&d->lock);
-		if (!d->stop && !d->asked)
-			skv_cond_wait_ms(&d->wake, &d->lock, idle_ms(d));
+		rest_locked(d);
 	}
 	skv_mutex_unlock(&d->lock);
-	hand_join(d);
+	errands_join(d);
 	atomic_store(&d->ended, true);
 	return NULL;
 }
@@ -379,20 +279,12 @@ static void *device_thread(void *arg)
 int device_start(struct device *d)
 {
 	if (d->core->o.manual || d->ops->counted)
-		return SKV_OK; /* manual: stepped by skv_core_tick; counted: device_step has nothing
-				* to do */
+		return SKV_OK; /* manual: stepped by skv_cluster_tick; counted: device_step has
+				* nothing to do */
 	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
 		return SKV_E_NOMEM;
 	d->running = true;
 	return SKV_OK;
-}
-
-void device_ask(struct device *d)
-{
-	skv_mutex_lock(&d->lock);
-	d->asked = true;
-	skv_cond_signal(&d->wake);
-	skv_mutex_unlock(&d->lock);
 }
 
 void device_ask_stop(struct device *d)
@@ -422,11 +314,12 @@ static void forget_volume(struct partition *p, uint32_t at)
 	for (struct instance *retired = p->retired; retired; retired = retired->next_retired)
 		evict_forget_volume(retired, at);
 	evict_free_sets(p, at, NULL);
+	partition_forget_name(p, at);
 	skv_pool_destroy(p->volume[at].pool);
 	files_free(&p->volume[at]);
 	skv_free(p->volume[at].class);
+	layouts_free(&p->volume[at]);
 	p->volume[at] = (struct volume){ 0 };
-	p->n_gap++;
 }
 
 void device_remove(struct skv_core *c, struct device *d)
@@ -451,7 +344,7 @@ static void leave_directory(struct device *d)
 	struct skv_error err = { 0 };
 	int rc = skv_storage_leave(d->storage, &err);
 
-	if (rc == SKV_E_IN_USE && d->core->o.partition)
+	if (rc == SKV_E_IN_USE && d->core->number)
 		return; /* partitions leave one after the other, number 0 last */
 	if (rc != SKV_OK && rc != SKV_E_UNSUPPORTED)
 		skv_log(SKV_LOG_WARN, "storage",
@@ -527,4 +420,33 @@ void device_destroy(struct device *d)
 	skv_free(d->root);
 	device_forget_description(d);
 	skv_free(d);
+}
+
+/* While the storage's own thread waits for the root, reads are judged by reads all the same. */
+static void go_on(struct device *d)
+{
+	const uint64_t since = atomic_load(&d->call[CALL_ROOT].since);
+	const uint64_t now = skv_now_ms(d->core->clock);
+
+	if (since == 0 || now < since + PROBE_MS || now < d->go_on_at)
+		return;
+	d->go_on_at = now + PROBE_MS;
+	errands_go_on(d);
+}
+
+void devices_watch(struct skv_core *c)
+{
+	struct health_news news[NEWS];
+	size_t n = 0;
+
+	skv_rwlock_read(&c->lock);
+	for (uint32_t i = 0; i < c->n_device && n < NEWS; i++) {
+		if (c->device[i]->ops->counted || !atomic_load(&c->device[i]->probed))
+			continue;
+		go_on(c->device[i]);
+		n += health_watch(c->device[i], &news[n]);
+	}
+	skv_rwlock_read_unlock(&c->lock);
+	for (size_t i = 0; i < n; i++)
+		skv_log(news[i].level, "storage", "%s", news[i].text);
 }

@@ -1,6 +1,5 @@
 /*
- * device_look.h - what a storage's two threads see: the partition's view of it, and its file
- * system.
+ * device_look.h - what a storage's threads see: the partition's view of it, and its file system.
  */
 #ifndef SKV_CORE_STORAGE_DEVICE_LOOK_H
 #define SKV_CORE_STORAGE_DEVICE_LOOK_H
@@ -27,9 +26,8 @@ struct look {
 
 struct look device_look(struct device *d);
 
-/* The open storage, kept open until unuse; NULL: not open. Second thread only. */
+/* The open storage, which the caller closes; NULL: not open. */
 struct skv_storage *device_use(struct device *d);
-void device_unuse(struct device *d);
 int device_not_open(const struct device *d, struct skv_error *err); /* SKV_E_UNAVAILABLE */
 
 #endif

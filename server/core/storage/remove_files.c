@@ -1,6 +1,6 @@
 /*
- * remove_files.c - removes drained slab files from registry, pool and file system, on the device's
- * second thread.
+ * remove_files.c - removes drained slab files from registry, pool and file system: an errand
+ * (errand.c).
  *
  * A file that is GOING (evict/drain.c) does not come back: its document says so, the pool drops it,
  * its name is removed. The document stays until a greater number was used, so that none is used

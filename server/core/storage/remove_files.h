@@ -1,6 +1,6 @@
 /*
- * remove_files.h - removes drained slab files from registry, pool and file system, on the device's
- * second thread.
+ * remove_files.h - removes drained slab files from registry, pool and file system: an errand
+ * (errand.c).
  */
 #ifndef SKV_CORE_STORAGE_REMOVE_FILES_H
 #define SKV_CORE_STORAGE_REMOVE_FILES_H
@@ -10,7 +10,7 @@
 struct device;
 struct volume;
 
-/* On the second thread, with a healthy file system: removes files that are no longer needed. */
+/* With a healthy file system: removes files that are no longer needed. */
 void remove_files(struct device *d);
 /* Is there a file whose removal has a step to take? */
 bool files_to_remove(const struct volume *s);

@@ -2,10 +2,11 @@
  * core.h - the block manager, without any wire protocol: index, sessions, leases, eviction,
  * journal, recovery.
  *
- * A `struct skv_core` uses a metadata store, tries to own its partitions, recovers, then answers.
- * A group is in one partition, with its instances and their blocks, and stays there; callers
- * need not know. While another manager owns the partitions it is a standby: every block operation
- * returns SKV_E_NOT_OWNER; it takes over when the owner's lease ends.
+ * A `struct skv_cluster` uses a metadata store, tries to own its partitions, recovers, then
+ * answers. Each partition is a `struct skv_core`, which has the block operations; skv_find
+ * (skv/find.h) names the one that a call is for. A group is in one partition, with its instances
+ * and their blocks, and stays there. While another manager owns a partition this one is a standby:
+ * every block operation returns SKV_E_NOT_OWNER; it takes over when the owner's lease ends.
  *
  * Any thread may call. Calls that wait for durability take a `struct skv_done`: they return
  * SKV_PENDING and later call done->fn exactly once, from a thread of the core (which fn must not
@@ -22,13 +23,14 @@
 #include <skv/ops.h>
 #include <skv/status.h>
 
-
-struct skv_core;
-struct skv_store; /* skv/store.h */
+struct skv_cluster; /* all partitions of a store */
+struct skv_core;    /* a partition of a cluster; lives as long as that */
+struct skv_store;   /* skv/store.h */
+struct skv_target;  /* skv/find.h */
 
 /* The family of an external storage (tenant NULL) or of an instance, by its name; false: it has
  * none. Those of a family are in one partition: whichever comes first is made anywhere, the others
- * beside it. Pure; all managers of a store have the same one. */
+ * beside it, or not at all. Pure; all managers of a store have the same one. */
 typedef bool skv_family_fn(const char *tenant, const char *name, char out[SKV_MAX_NAME + 1]);
 
 struct skv_core_options {
@@ -74,14 +76,10 @@ struct skv_core_options {
 	bool standby_cold; /* a standby does not keep the partition loaded */
 	uint32_t partitions; /* how many, at least: the store may have more, those that were ever
 			      * used in it; up to SKV_MAX_PARTITIONS. 0, the default: only the
-			      * first, or `partition` */
-	bool assigned; /* owns nothing until skv_core_may_own says what; else it may own all */
-	/* For a single partition, otherwise 0 and NULL: its number, `store` being a view of that
-	 * one (skv_store_partition); and the core of the first one, which outlives this one. */
-	uint32_t partition;
-	struct skv_core *lead;
+			      * first */
+	bool assigned; /* owns nothing until skv_cluster_may_own says what; else it may own all */
 	skv_family_fn *family;          /* NULL, the default: there are no families */
-	bool manual;                    /* tests: no timer threads; the test calls skv_core_tick */
+	bool manual;               /* tests: no timer threads; the test calls skv_cluster_tick */
 	const char *storage_roots; /* directories that storages may lie below, separated by commas;
 				    * NULL or "" = any. Borrowed */
 	const char *fs_master_token_file; /* token for fs-masters; NULL or "" = none */
@@ -98,87 +96,88 @@ uint32_t skv_session_partition(const char *id);
 void skv_core_options_init(struct skv_core_options *o);
 
 /* Starts the threads; recovery runs in the background (see skv_core_state). */
-int skv_core_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err);
+int skv_cluster_create(const struct skv_core_options *o, struct skv_cluster **out,
+		       struct skv_error *err);
 /* Takes over, from now on, what may change at run time: lease_default_ms, session_default_ms,
  * max_sessions, leased_percent, open_percent, free_percent, journal_limit, instance_idle_ms. Any
  * thread. */
-void skv_core_change(struct skv_core *c, const struct skv_core_options *o);
+void skv_cluster_change(struct skv_cluster *c, const struct skv_core_options *o);
 /* Stops accepting requests, completes or fails pending ones, writes a checkpoint, gives up
  * ownership. */
-void skv_core_shutdown(struct skv_core *c);
+void skv_cluster_shutdown(struct skv_cluster *c);
 /* After shutdown: waits until no thread of the core is inside a file system call. False: one
- * still is after timeout_ms; skv_core_destroy would wait for it, so the process should exit
+ * still is after timeout_ms; skv_cluster_destroy would wait for it, so the process should exit
  * without it. */
-bool skv_core_quiet(struct skv_core *c, uint32_t timeout_ms);
-void skv_core_destroy(struct skv_core *c); /* after shutdown, or without it: like a crash of the
-					    * process */
+bool skv_cluster_quiet(struct skv_cluster *c, uint32_t timeout_ms);
+void skv_cluster_destroy(struct skv_cluster *c); /* after shutdown, or without it: like a crash of
+						  * the process */
 
 enum skv_core_state { SKV_CORE_STANDBY, SKV_CORE_RECOVERING, SKV_CORE_READY, SKV_CORE_STOPPED };
 /* Of several partitions: READY if one is, at least, and no other one is being loaded or about to be
  * acquired; RECOVERING if one is; STANDBY if others own all. */
-enum skv_core_state skv_core_state_get(const struct skv_core *c);
+enum skv_core_state skv_cluster_state_get(const struct skv_cluster *c);
 /* SKV_OK if this manager owns a partition, its lease is valid, and at least one storage is healthy
  * there. Else the reason in *err. */
-int skv_core_ready(struct skv_core *c, struct skv_error *err);
+int skv_cluster_ready(struct skv_cluster *c, struct skv_error *err);
 /* Which partitions may be owned here, from now on: bit n is number n. One that may not be is given
  * up, as by a demotion; one that may be is acquired as soon as nobody owns it. Any thread, never
  * blocks. */
-void skv_core_may_own(struct skv_core *c, uint32_t partitions);
+void skv_cluster_may_own(struct skv_cluster *c, uint32_t partitions);
 /* Do all groups, instances and external storages of the store have a place (decision 0050)? From
  * then on managers may share the partitions. Blocks on the store; any thread. */
-int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err);
+int skv_cluster_placed(struct skv_cluster *c, bool *placed, struct skv_error *err);
 /* Is there a storage in any partition that is loaded here: the store is not a new one. Any thread.
  */
-bool skv_core_has_storages(struct skv_core *c);
+bool skv_cluster_has_storages(struct skv_cluster *c);
 /* SKV_OK while this manager owns all partitions and their leases are valid. */
-int skv_core_may_answer(const struct skv_core *c);
-/* The same of one partition; `number` is below skv_core_partitions, here and below. */
-enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number);
-int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number);
+int skv_cluster_may_answer(const struct skv_cluster *c);
+/* The same of one partition; `number` is below skv_cluster_partitions, here and below. */
+enum skv_core_state skv_cluster_partition_state(const struct skv_cluster *c, uint32_t number);
+int skv_cluster_partition_may_answer(const struct skv_cluster *c, uint32_t number);
 /* May a call be looked at: one partition, at least, is READY. Which it is for, is found out by the
  * call: one that is for another ends with SKV_E_NOT_OWNER or SKV_E_NOT_READY (skv_find). */
-bool skv_core_may_begin(const struct skv_core *c);
-/* A handle for a call that is known to be for one partition: what is not in it does not exist. What
- * makes objects, and documents, are those of all partitions. It lives as long as c. */
-struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number);
-/* A call failed that named what is in no partition here (skv_door.name), and the owner of
- * partition 0 has told which one it is in. Any thread. */
-void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number);
+bool skv_cluster_may_begin(const struct skv_cluster *c);
+/* A handle for calls of administration that are for one partition: what is not in it does not
+ * exist, and what is made is made there. Nobody else is asked. It lives as long as c, and has the
+ * functions whose names are those of objects and views. */
+struct skv_cluster *skv_cluster_part(struct skv_cluster *c, uint32_t number);
+/* The core of a partition. */
+struct skv_core *skv_cluster_core(const struct skv_cluster *c, uint32_t number);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */
 /* Of a partition that is READY here: its fence, which grows with each ownership; else 0. Any
  * thread. */
-uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number);
+uint64_t skv_cluster_partition_epoch(const struct skv_cluster *c, uint32_t number);
 /* Gives up all partitions that it owns and claims none for stay_out_ms; another manager of the
  * store may take them. Sessions, leases and blocks pass to the next owner. Blocks until done.
  * SKV_E_NOT_OWNER: it does not own the first one. */
-int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err);
+int skv_cluster_demote(struct skv_cluster *c, uint32_t stay_out_ms, struct skv_error *err);
 /* Gives up ownership and claims none (`on`), until it is taken back or the process ends: for a
  * manager that is about to be upgraded. Blocks until another one may take it. SKV_E_TIMEOUT: it is
  * not given up yet, and will be. */
-int skv_core_drain(struct skv_core *c, bool on, struct skv_error *err);
-bool skv_core_draining(const struct skv_core *c);
+int skv_cluster_drain(struct skv_cluster *c, bool on, struct skv_error *err);
+bool skv_cluster_draining(const struct skv_cluster *c);
 /* Owner names (skv_owner_name) of this manager and of the first partition's owner ("" = none, or
  * not known yet), and how long this manager's lease still runs. Works on a standby too. */
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
-		     uint64_t *remaining_ms);
+void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
+			char leader[SKV_OWNER_NAME], uint64_t *remaining_ms);
 /* Does another manager answer for a partition, for a call that came at `since_ms` (skv_now_ms of
  * the core's clock)? True if it has renewed its lease since, or a while has passed, and it is not
  * late with that and its process, if this host's, runs. False: this manager answers, or the
  * ownership may be moving: wait. */
-bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms);
-/* As skv_core_leader, of a partition. Each has names of its own for managers: what comes before the
- * last '.' is the same in all of them. */
-void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
-			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms);
+bool skv_cluster_owned_elsewhere(struct skv_cluster *c, uint32_t number, uint64_t since_ms);
+/* As skv_cluster_leader, of a partition. Each has names of its own for managers: what comes before
+ * the last '.' is the same in all of them. */
+void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t number, char self[SKV_OWNER_NAME],
+				  char leader[SKV_OWNER_NAME], uint64_t *remaining_ms);
 /* Wall time, ms, of this manager's last check of the ownership: several times per lease, on a
  * standby too. */
-uint64_t skv_core_owner_seen_ms(const struct skv_core *c);
+uint64_t skv_cluster_owner_seen_ms(const struct skv_cluster *c);
 /* True if it owns the partition but the last attempt to load it failed; it retries by itself. */
-bool skv_core_load_fails(const struct skv_core *c);
-/* Waits until READY (skv_core_state_get) or timeout; SKV_E_TIMEOUT. */
-int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms);
+bool skv_cluster_load_fails(const struct skv_cluster *c);
+/* Waits until READY (skv_cluster_state_get) or timeout; SKV_E_TIMEOUT. */
+int skv_cluster_wait_ready(struct skv_cluster *c, uint32_t timeout_ms);
 /* manual mode: does all work that is due (expiry, holds, eviction, lease renewal, checkpoints). */
-void skv_core_tick(struct skv_core *c);
+void skv_cluster_tick(struct skv_cluster *c);
 
 struct skv_done {
 	void (*fn)(void *ctx, int status);
@@ -187,114 +186,124 @@ struct skv_done {
 
 /* The store's secret for hashing string keys; all zero until the core has been READY once, so check
  * the state first. Borrowed, any thread. */
-const struct skv_secret *skv_core_secret(const struct skv_core *c);
+const struct skv_secret *skv_cluster_secret(const struct skv_cluster *c);
+/* For a manager that has had no partition: is the secret known? Reads it from the store on a thread
+ * that may wait (skv_thread_waits). SKV_E_NOT_READY on others. */
+int skv_cluster_read_secret(struct skv_cluster *c, struct skv_error *err);
 
 /* ---- administration: blocking (store and file system I/O), any thread but the core's --------- */
 
 /* May a storage lie in this directory, by storage_roots? SKV_E_FORBIDDEN. Blocks on its file
  * system. The puts of storages ask it themselves, for those without fs-masters; others do before
  * they touch directories. */
-int skv_core_root_allowed(const struct skv_core *c, const char *root, struct skv_error *err);
-/* Create or update. An identical put is SKV_OK; a member that may not change: SKV_E_CONFLICT naming
- * the field. *created (may be NULL) tells which. The storage's root is opened before it is
+int skv_cluster_root_allowed(const struct skv_cluster *c, const char *root, struct skv_error *err);
+/* What a put may do. */
+enum skv_put {
+	SKV_PUT_ANY, /* make the object, or change it */
+	/* make it: SKV_E_CONFLICT, field "name" (of an instance "id"), if it exists; that one stays
+	 * as it is. Safe against a concurrent put, unlike a look-up before it */
+	SKV_PUT_NEW,
+	SKV_PUT_THERE, /* change it: SKV_E_NOT_FOUND, field "name", if it does not exist */
+};
+/* An identical put is SKV_OK; a member that may not change: SKV_E_CONFLICT naming the field.
+ * *created (may be NULL) tells whether it was made. The storage's root is opened before it is
  * registered. */
-int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *s, bool *created,
-			 struct skv_error *err);
+int skv_cluster_storage_put(struct skv_cluster *c, const struct skv_storage_spec *s,
+			    enum skv_put how, bool *created, struct skv_error *err);
 /* `expect` (may be NULL): only if the group's `version` equals it; else SKV_E_CONFLICT, field
  * "version". */
-int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const uint64_t *expect,
-		       bool *created, struct skv_error *err);
-int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *i, bool *created,
-			  struct skv_error *err);
-/* Create only: SKV_E_CONFLICT, field "name" (for an instance "id"), if it exists; that one stays as
- * it is. Safe against a concurrent create, unlike a look-up followed by a put. */
-int skv_core_storage_create(struct skv_core *c, const struct skv_storage_spec *s,
-			    struct skv_error *err);
-int skv_core_group_create(struct skv_core *c, const struct skv_group_spec *g,
-			  struct skv_error *err);
-int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec *i,
+int skv_cluster_group_put(struct skv_cluster *c, const struct skv_group_spec *g, enum skv_put how,
+			  const uint64_t *expect, bool *created, struct skv_error *err);
+/* SKV_E_QUOTA ("max_instances", "max_spaces"): the tenant has as many as it may have. */
+int skv_cluster_instance_put(struct skv_cluster *c, const struct skv_instance_spec *i,
+			     enum skv_put how, bool *created, struct skv_error *err);
+/* A view, allocated in `a`. SKV_E_NOT_FOUND. */
+int skv_cluster_storage(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_storage_view **out, struct skv_error *err);
+int skv_cluster_group(struct skv_cluster *c, const char *name, struct skv_arena *a,
+		      struct skv_group_view **out, struct skv_error *err);
+int skv_cluster_instance(struct skv_cluster *c, const char *tenant, const char *id,
+			 struct skv_arena *a, struct skv_instance_view **out,
+			 struct skv_error *err);
+/* A page of all, allocated in `a`. Of instances of all tenants: those in the partitions that are
+ * here, and `after` and `next` are TENANT%ID. */
+int skv_cluster_storage_list(struct skv_cluster *c, const struct skv_page *page,
+			     struct skv_arena *a, struct skv_storage_list *out,
 			     struct skv_error *err);
-/* Update only: SKV_E_NOT_FOUND, field "name". */
-int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *s,
-			    struct skv_error *err);
-/* Views are allocated in `a`. name NULL = all (n results), else exactly one. SKV_E_NOT_FOUND. Of
- * instances, tenant NULL: those of all tenants, in the partitions that are here. */
-int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
-		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err);
-int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
-		    struct skv_group_view **out, uint32_t *n, struct skv_error *err);
-int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
-		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err);
+int skv_cluster_group_list(struct skv_cluster *c, const struct skv_page *page, struct skv_arena *a,
+			   struct skv_group_list *out, struct skv_error *err);
+int skv_cluster_instance_list(struct skv_cluster *c, const struct skv_page *page,
+			      struct skv_arena *a, struct skv_instance_list *out,
+			      struct skv_error *err);
+/* All pages of them, for answers that have none. `tenant` is that of the page; "" of storages and
+ * groups: all but those of page spaces, which are few. */
+int skv_cluster_every_storage(struct skv_cluster *c, const char *tenant, struct skv_arena *a,
+			      struct skv_storage_view **out, uint32_t *n, struct skv_error *err);
+int skv_cluster_every_group(struct skv_cluster *c, const char *tenant, struct skv_arena *a,
+			    struct skv_group_view **out, uint32_t *n, struct skv_error *err);
+int skv_cluster_every_instance(struct skv_cluster *c, const char *tenant, struct skv_arena *a,
+			       struct skv_instance_view **out, uint32_t *n, struct skv_error *err);
+/* Does it exist? Costs no view where it is in a partition that is here. `group` (NULL: any): of an
+ * instance, the group that it must be in. SKV_OK, SKV_E_NOT_FOUND; other errors: not known. */
+int skv_cluster_has(struct skv_cluster *c, const struct skv_target *t, const char *group);
 /* SKV_E_IN_USE: a storage with live blocks or in a group's list; a group with instances. Deleting
  * an instance deletes all its blocks. SKV_E_NOT_FOUND. */
-int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_error *err);
-int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error *err);
-int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id,
-			     struct skv_error *err);
-/* The same, if no registration, lookup or start has named it for unused_ms and, unless
- * with_blocks, it holds no block, pin or session; else SKV_E_IN_USE. */
-int skv_core_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
-				    uint64_t unused_ms, bool with_blocks, struct skv_error *err);
-
-/* Where the instances of a family are. */
-struct skv_family {
-	uint32_t partition; /* all that there are; SKV_MAX_PARTITIONS: all partitions are here */
-	bool remembered;    /* that another manager has said so */
-	bool sure;          /* this manager owns partition 0, and so knows */
-	uint64_t name[2];   /* as of skv_door */
-	uint64_t turn;      /* changes with each instance that is made or deleted there */
+int skv_cluster_storage_delete(struct skv_cluster *c, const char *name, struct skv_error *err);
+int skv_cluster_group_delete(struct skv_cluster *c, const char *name, struct skv_error *err);
+/* `unused` (may be NULL): only if no registration, lookup or start has named the instance for that
+ * long and, unless with_blocks, it holds no block, pin or session; else SKV_E_IN_USE. */
+struct skv_unused {
+	uint64_t ms;
+	bool with_blocks;
 };
-/* *out, from memory: for a call that must know all instances of a family. SKV_E_NOT_OWNER,
- * SKV_E_NOT_READY: they are elsewhere, or partition 0's owner knows. SKV_E_NOT_FOUND: it says that
- * there are none. SKV_E_UNSUPPORTED: they are in several partitions, as those that were made before
- * there were families, of which not all are here. */
-int skv_core_family(struct skv_core *c, const char *family, struct skv_family *out,
-		    struct skv_error *err);
-/* The tenant's instances there, those of the family and others; *n may be 0. SKV_E_NOT_OWNER: what
- * is remembered may be old. */
-int skv_core_family_instances(struct skv_core *c, const struct skv_family *f, const char *tenant,
-			      struct skv_arena *a, struct skv_instance_view **out, uint32_t *n,
-			      struct skv_error *err);
+int skv_cluster_instance_delete(struct skv_cluster *c, const char *tenant, const char *id,
+				const struct skv_unused *unused, struct skv_error *err);
+
+/* Changes with each instance that is made or deleted in that partition. Any thread. */
+uint64_t skv_cluster_partition_turn(struct skv_cluster *c, uint32_t number);
 
 /* Slab files of a storage, in order of their numbers; none for type `external`. SKV_E_NOT_FOUND
  * ("name"). */
-int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
-		   struct skv_file_view **out, uint32_t *n, struct skv_error *err);
-/* Starts draining the file, or (`on` false) cancels it: durable, done in the background
- * (skv_core_files shows progress). Nothing new is placed in it; its blocks are evicted (leased ones
- * become misses at once and their slots wait for the lease's end); writes in progress wait for
- * their session. With `move` none is evicted: movers copy them to other slab files. Then the file
- * is removed, and the storage may grow a new one where the file system has space. Repeating it is
- * SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_INVALID ("move", without `on`), SKV_E_CONFLICT
- * ("draining": already empty and being removed). */
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
-			struct skv_error *err);
-/* Gives up a bad file, or a file of an unhealthy storage, with all its blocks: durable, done in the
- * background. Repeating it is SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT ("forget":
- * the file is sound). */
-int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
-			 struct skv_error *err);
+int skv_cluster_files(struct skv_cluster *c, const char *storage, struct skv_arena *a,
+		      struct skv_file_view **out, uint32_t *n, struct skv_error *err);
+/* Durable; what is wished for is done in the background (skv_cluster_files shows progress), and
+ * repeating it is SKV_OK.
+ * draining: nothing new is placed in the file; its blocks are evicted (leased ones become misses at
+ * once and their slots wait for the lease's end); writes in progress wait for their session. With
+ * `move` none is evicted: movers copy them to other slab files. Then the file is removed, and the
+ * storage may grow a new one where the file system has space. Not draining: that is cancelled;
+ * SKV_E_CONFLICT ("draining"): it is already empty and being removed.
+ * forget: gives up a bad file, or a file of an unhealthy storage, with all its blocks;
+ * SKV_E_CONFLICT ("forget"): the file is sound.
+ * SKV_E_NOT_FOUND ("name", "file"), SKV_E_INVALID ("move", of a file that is not to drain). */
+int skv_cluster_file_put(struct skv_cluster *c, const char *storage,
+			 const struct skv_file_wish *wish, struct skv_error *err);
 
-/* What each tenant may have, in all partitions of this manager, and no others any more: of each
- * spec the limits that say so. They count from the next call on; what is over one stays. One
- * thread at a time. SKV_E_NOMEM: some are set. */
-int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n);
+/* What each tenant may have in all partitions of this manager, of each spec the limits; 0 = any
+ * number. `others`: what tenants may have that are not among the n. They count from the next call
+ * on; what exceeds one stays. One thread at a time. SKV_E_NOMEM: some are set. */
+int skv_cluster_tenants_set(struct skv_cluster *c, const struct skv_tenant_view *v, uint32_t n,
+			    const struct skv_tenant_spec *others);
+/* May the tenant have one more instance, or page space, in what this manager owns? SKV_E_QUOTA,
+ * field "max_instances" or "max_spaces". A registration asks it again. Any thread. */
+int skv_cluster_tenant_room(struct skv_cluster *c, const char *tenant, bool space,
+			    struct skv_error *err);
 #define SKV_BLOCKS_PER_S "blocks_per_s"
 /* SKV_E_TOO_MANY with that field, if the tenant owes so much that a call on any block would be
  * refused; it counts as one. Any thread. */
-int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_error *err);
+int skv_cluster_tenant_check(struct skv_cluster *c, const char *tenant, struct skv_error *err);
 /* Seconds until a tenant that is over this rate owes nothing; 0 = it does not. Any thread. */
-unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant);
-/* What one has in the partitions that this manager owns, instances and spaces left out. */
-void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tenant_use *out);
+unsigned skv_cluster_tenant_wait(struct skv_cluster *c, const char *tenant);
+/* What one has in the partitions that this manager owns; `held_bytes` is 0. Any thread. */
+void skv_cluster_tenant_use(struct skv_cluster *c, const char *tenant, struct skv_tenant_use *out);
 
 /* ---- block operations ------------------------------------------------------------------------ */
 
 /* SKV_E_NOT_FOUND with field "instances[i]" or "instance": unknown instance (all calls below).
  * SKV_E_TOO_MANY with field SKV_BLOCKS_PER_S: the tenant is over that rate (match, lookup,
  * lookup_length, start, pin, states, want). */
-int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
-		   struct skv_arena *a, struct skv_error *err);
+int skv_cluster_match(struct skv_cluster *c, const struct skv_match_req *req,
+		      struct skv_match_res *res, struct skv_arena *a, struct skv_error *err);
 /* May be SKV_PENDING: the first lookup after a quiet period waits until a new lease horizon is
  * durable. SKV_E_INVALID ("specs[i]", "window", "full_specs", "state_specs"). */
 int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req,
@@ -366,8 +375,8 @@ int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct s
 /* The same for all instances that are meant, in all partitions. Blocks. SKV_E_INVALID (not exactly
  * one of the four), SKV_E_NOT_FOUND ("instances[i]": the others are purged), SKV_E_UNAVAILABLE and
  * SKV_E_STORE_*: *err says what is not purged; all else is. Safe to repeat. */
-int skv_core_purge(struct skv_core *c, const struct skv_purge_req *req, struct skv_purge_res *res,
-		   struct skv_arena *a, struct skv_error *err);
+int skv_cluster_purge(struct skv_cluster *c, const struct skv_purge_req *req,
+		      struct skv_purge_res *res, struct skv_arena *a, struct skv_error *err);
 /* Takes no lease, does not count as use. SKV_E_INVALID ("cursor", "max"). */
 int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
 		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err);
@@ -388,21 +397,21 @@ int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
 /* A portion of what drains with `move`, of any partition of this manager: SKV_OK with res->n 0 if
  * there is nothing to move now. With `check` a portion to verify instead (res->checks), as also
  * where reports wait for a check. SKV_E_INVALID ("max"), SKV_E_STORE_*. */
-int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
-		       struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
-		       const struct skv_done *done);
+int skv_cluster_move_take(struct skv_cluster *c, const struct skv_move_take_req *req,
+			  struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
+			  const struct skv_done *done);
 /* SKV_E_NOT_FOUND ("move": no such move, or it has ended: its blocks are where they are told to
  * be), SKV_E_INVALID ("move", "moved"), SKV_E_SESSION_EXPIRED ("move"), SKV_E_STORE_* (nothing has
  * changed: repeat it). */
 int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
 			 struct skv_move_finish_res *res, struct skv_arena *a,
 			 struct skv_error *err, const struct skv_done *done);
-/* Of the partitions that are here. */
-int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
-		   struct skv_error *err);
+/* Of the partitions that are here; `page` is of each list. */
+int skv_cluster_stats(struct skv_cluster *c, const struct skv_page *page, struct skv_arena *a,
+		      struct skv_stats *out, struct skv_error *err);
 
 /* How many partitions, and what one is doing; `number` is below that. Any thread. */
-uint32_t skv_core_partitions(const struct skv_core *c);
+uint32_t skv_cluster_partitions(const struct skv_cluster *c);
 struct skv_partition_view {
 	enum skv_core_state state;
 	uint64_t blocks;
@@ -416,34 +425,13 @@ struct skv_partition_view {
 	bool takes;      /* another manager's, and could be owned here at once */
 	char owner[SKV_OWNER_NAME]; /* "" = nobody, or not known yet */
 };
-void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out);
+void skv_cluster_partition_get(struct skv_cluster *c, uint32_t number,
+			       struct skv_partition_view *out);
 
-/* ---- partitions of other managers ------------------------------------------------------------ */
-
-/* Administration that concerns partitions of several managers is done by the one that leads (it
- * owns partition 0): it asks the owners of the others. Others fail with SKV_E_NOT_OWNER, naming
- * partition 0. On a thread that may not wait (skv_thread_waits) it is that error too: the same call
- * is for a thread that may (skv_door.unknown).
- *
- * How the owner of q->partition is asked. Blocks, for a bounded time; fills *out from `a`.
- * SKV_E_NOT_OWNER, SKV_E_NOT_READY, SKV_E_NETWORK: nothing was done, it may be asked again.
- * SKV_E_UNKNOWN_OUTCOME: there was no answer. The rest is the answer. */
-struct skv_core_asks {
-	int (*ask)(void *ctx, const struct skv_ask *q, struct skv_told *out, struct skv_arena *a,
-		   struct skv_error *err);
-	void *ctx;
-};
-/* From now on they are asked this way; *by outlives the core. Without, what is not here fails. */
-void skv_core_ask_by(struct skv_core *c, const struct skv_core_asks *by);
-/* The other side: does it in that partition, which is here. SKV_E_NOT_OWNER, SKV_E_INVALID naming
- * what is missing in *q, and what the function of that name returns. Blocks, but never for other
- * managers. */
-int skv_core_asked(struct skv_core *c, const struct skv_ask *q, struct skv_told *out,
-		   struct skv_arena *a, struct skv_error *err);
-/* Statistics of all partitions; those of skv_core_stats are of what this manager has. One that has
- * none tells of itself. */
-int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
-		       struct skv_error *err);
+/* Statistics of all partitions, also of other managers'; those of skv_cluster_stats are of what
+ * this manager has. One that has none tells of itself. */
+int skv_cluster_stats_all(struct skv_cluster *c, const struct skv_page *page, struct skv_arena *a,
+			  struct skv_stats *out, struct skv_error *err);
 
 /* ---- counters: one table (Prometheus names are slabkv_<name>_total, or
  * without _total for gauges) */
@@ -454,7 +442,7 @@ int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats
 	X(start_keys, "keys asked for by start")                                                   \
 	X(start_writes, "blocks handed out for writing")                                           \
 	X(start_exists, "keys of start that were there already")                                   \
-	X(start_not_admitted, "keys of start that their policy refused")                          \
+	X(start_not_admitted, "keys of start left out: refused by the policy, or too many")       \
 	X(start_busy, "keys of start that another session was writing")                            \
 	X(start_waits, "starts that waited for eviction")                                          \
 	X(committed_blocks, "blocks committed by finish")                                          \
@@ -493,6 +481,9 @@ int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats
 	X(leases_lost, "ownerships that ran out, or that another manager took")                    \
 	X(store_refusals, "acquires, loads and directories refused until somebody repairs them")   \
 	X(corrupt_loads, "loads that met damage in the journal, a checkpoint or the registry")     \
+	X(storage_failed, "times that a storage took no blocks any more: its file system failed")  \
+	X(storage_hung, "the same: it did not answer, or its owner files could not be checked")    \
+	X(storage_unread, "times that its blocks became misses for such a reason")                 \
 	X(adoptions, "loads that took over directories of another copy of the store")              \
 	X(reloads, "reloads after an append of unknown outcome")                                   \
 	X(checkpoint_bytes, "bytes written for checkpoints")                                       \
@@ -518,8 +509,8 @@ struct skv_core_counters {
 #undef SKV_CORE_COUNTER_FIELD
 	uint64_t lock_wait_us; /* that lock_waits took; in seconds as a metric */
 };
-/* Counts since skv_core_create. Any thread. */
-void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out);
+/* Counts since skv_cluster_create. Any thread. */
+void skv_cluster_counters_get(const struct skv_cluster *c, struct skv_core_counters *out);
 
 /* Counters of the metadata store since it was opened (skv/store.h). Any thread. */
 struct skv_core_store_counters {
@@ -529,8 +520,10 @@ struct skv_core_store_counters {
 	uint64_t append_bytes;
 	uint64_t append_us; /* summed */
 	uint64_t append_max_us;
+	uint64_t wait_us; /* of the oldest call that is under way now; 0: none is */
 };
-void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store_counters *out);
+void skv_cluster_store_counters_get(const struct skv_cluster *c,
+				    struct skv_core_store_counters *out);
 
 /* ---- documents of APIs ----------------------------------------------------------------------- */
 
@@ -540,19 +533,19 @@ void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store
  * ownership until they are durable: SKV_E_NOT_OWNER. SKV_E_NOT_FOUND, SKV_E_CONFLICT,
  * SKV_E_TOO_LARGE. */
 #define SKV_DOC_ANY UINT64_MAX
-int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
-		     struct skv_error *err);
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
-		     uint64_t *version, struct skv_error *err);
-int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err);
+int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_doc *out, struct skv_error *err);
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
+			uint64_t *version, struct skv_error *err);
+int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err);
 /* Put and delete for a standby too: only for what a manager says about itself, under a name of its
  * own. */
-int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
-			 struct skv_error *err);
-int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err);
+int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
+			    struct skv_error *err);
+int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err);
 /* Documents whose names begin with `prefix`, in order of their names. */
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
-		      struct skv_doc **out, uint32_t *n, struct skv_error *err);
+int skv_cluster_doc_list(struct skv_cluster *c, const char *prefix, struct skv_arena *a,
+			 struct skv_doc **out, uint32_t *n, struct skv_error *err);
 
 /* ---- offline check (slabkvd fsck): the store must have no running owner ---------------------- */
 
@@ -567,11 +560,11 @@ struct skv_fsck_report {
  * block's slots are used exactly once, and links, counts and allocator invariants hold; `files`
  * also checks slab files, through fs-masters with the token in that file (NULL = none). Reports
  * each problem to say(). SKV_OK even with problems; an error if it could not check. */
-int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_token_file,
-		  void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out,
-		  struct skv_error *err);
+int skv_cluster_fsck(struct skv_store *store, bool files, const char *fs_master_token_file,
+		     void (*say)(void *ctx, const char *text), void *ctx,
+		     struct skv_fsck_report *out, struct skv_error *err);
 
 /* Test hook: the same check on the running core (takes the lock). SKV_OK or SKV_E_CORRUPT. */
-int skv_core_check(struct skv_core *c, struct skv_error *err);
+int skv_cluster_check(struct skv_cluster *c, struct skv_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct skv_cluster;
 struct skv_core;
 
 enum skv_target_kind {
@@ -32,8 +33,8 @@ struct skv_target {
 	enum skv_target_kind kind;
 	const char *tenant; /* of an instance */
 	const char *name;
-	/* Bits of the partitions whose owners answered that it is not there: a place that was
-	 * remembered and is among them is looked up again. */
+	/* Bits of the partitions whose owners answered that it is not there: a place that is
+	 * remembered and is among them is read again. All, if another manager sent the call. */
 	uint32_t refused;
 };
 
@@ -49,17 +50,15 @@ struct skv_door {
 	uint32_t partition;    /* of NOWHERE: one that may say so */
 	bool unknown;          /* SOON: only the store knows, and this thread may not wait for it */
 	bool alone;            /* HERE: the call is for this partition; else for any, or several */
-	bool sure;             /* this manager owns partition 0, and so knows that it is there */
-	uint64_t name[2];      /* of what is in no partition here: a hash of it; else 0 */
-	struct skv_core *core; /* the partition's; never NULL, owned by the cluster */
+	struct skv_cluster *part; /* the partition (skv_cluster_part); never NULL */
+	struct skv_core *core;    /* its core, for block operations; never NULL */
 	uint64_t given_up;     /* how often it, or not `alone` all, was given up here by then */
 };
 
 /* Finds the partition of a target; of NONE the first one that is not READY, or the first. Never
  * waits for other managers, and for the store only on a thread that may wait (skv_thread_waits).
  * Any thread. */
-enum skv_where skv_find(struct skv_core *cluster, const struct skv_target *t,
-			struct skv_door *door);
+enum skv_where skv_find(struct skv_cluster *c, const struct skv_target *t, struct skv_door *door);
 /* May be told what a call has found out behind this door? SKV_OK while the lease of its partition
  * runs and the partition was not given up or reloaded since, so that a manager that was suspended
  * in between does not answer; if the door is for all, that of each one that is READY, and none

@@ -11,35 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <skv/port.h>
 #include <skv/status.h>
-
-#include <skv/api.h>
 
 struct skv_grpc;
 struct skv_service; /* skv/service.h */
 
-struct skv_grpc_options {
-	struct skv_apis apis; /* APIs to serve, each one of the service's */
-	const char *listen; /* address or host name */
-	uint16_t port;      /* 0 = any free port */
-	bool tls;                /* TLS with the process's certificates: skv/tls.h */
-	bool open;               /* bind to any address, with or without tokens */
-	const char *host_param;  /* for messages: "http_listen" */
-	const char *port_param;  /* "grpc_port" */
-	const char *port_option; /* "--grpc-port" */
-	const char *socket_name; /* name of an inherited socket: "grpc" */
-	uint32_t threads;   /* 0 = one per core */
-	uint32_t max_connections;
-	uint32_t max_connections_per_ip; /* 0 = no separate limit */
-	uint32_t max_streams;     /* concurrent calls per connection */
-	uint32_t idle_timeout_ms; /* idle or too slow connections and calls are closed after this */
-};
-
 /* Fills *o with the defaults; the caller sets the APIs. */
-void skv_grpc_options_init(struct skv_grpc_options *o);
+void skv_grpc_options_init(struct skv_port_options *o);
 
 /* Binds the address; serves nobody yet. Without tokens only loopback. As skv_httpd_create. */
-int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, struct skv_grpc **out,
+int skv_grpc_create(const struct skv_port_options *o, struct skv_service *s, struct skv_grpc **out,
 		    struct skv_error *err);
 /* Starts serving; the service must have its core and its workers. */
 int skv_grpc_start(struct skv_grpc *g, struct skv_error *err);

@@ -16,7 +16,7 @@
 #include <skv/limits.h>
 #include <skv/fs_master.h>
 
-struct skv_core;
+struct skv_cluster;
 
 /* Where the clients' page files are and how to stat them, so that a space whose file is lost loses
  * its keys. */
@@ -52,7 +52,7 @@ int skv_hf3fs_api_create(const struct skv_hf3fs_api_options *o, struct skv_api *
 void skv_hf3fs_api_destroy(struct skv_api *api); /* NULL is allowed */
 
 /* Starts watching page files, if there are any to watch. SKV_E_NOMEM. */
-int skv_hf3fs_api_start(struct skv_api *api, struct skv_core *core, struct skv_error *err);
+int skv_hf3fs_api_start(struct skv_api *api, struct skv_cluster *cluster, struct skv_error *err);
 /* Stops watching; before the core is destroyed. False: a stat hangs in a file system, and the API
  * cannot be destroyed. api NULL is allowed. */
 bool skv_hf3fs_api_quiet(struct skv_api *api, uint32_t timeout_ms);

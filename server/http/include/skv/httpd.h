@@ -12,37 +12,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <skv/api.h>
+#include <skv/port.h>
 #include <skv/status.h>
 
 struct skv_httpd;
 struct skv_service; /* skv/service.h */
 
-struct skv_httpd_options {
-	struct skv_apis apis;       /* APIs to serve, each one of the service's */
-	const char *listen;         /* address or host name; default "127.0.0.1" */
-	uint16_t port;              /* 0 = any free port */
-	bool tls;                   /* https with the process's certificates: skv/tls.h */
-	bool open;                  /* any address and any Host header, with or without tokens */
-	const char *host_param;     /* for messages: "http_listen" */
-	const char *port_param;     /* "http_port" */
-	const char *port_option;    /* "--http-port" */
-	const char *socket_name;    /* name of an inherited socket: "http" */
-	uint32_t threads;           /* 0 = one per core */
-	uint32_t max_connections;
-	uint32_t max_connections_per_ip; /* 0 = no separate limit */
-	uint32_t hold_ms;           /* inherited socket: clients wait until skv_httpd_open, but at
-				     * most this long */
-	uint32_t idle_timeout_ms;   /* idle or too slow connections are closed after this */
-};
-
 /* Fills *o with the defaults; the caller sets the APIs. */
-void skv_httpd_options_init(struct skv_httpd_options *o);
+void skv_httpd_options_init(struct skv_port_options *o);
 
 /* Binds the address; serves nobody yet. `o`'s strings are copied. SKV_E_INVALID: address does not
  * resolve, or is not loopback without tokens; SKV_E_IN_USE: port taken. The message names the
  * remedy. */
-int skv_httpd_create(const struct skv_httpd_options *o, struct skv_service *s,
+int skv_httpd_create(const struct skv_port_options *o, struct skv_service *s,
 		     struct skv_httpd **out, struct skv_error *err);
 /* Starts serving; the service must be started. */
 int skv_httpd_start(struct skv_httpd *f, struct skv_error *err);

@@ -9,7 +9,7 @@
 #include <skv/arena.h>
 #include <skv/status.h>
 
-struct skv_core;
+struct skv_cluster;
 struct KvcmAdmin__NodeEndpoint;
 
 /* Parameters for storages that KVCM's API creates; set once by main. */
@@ -63,14 +63,14 @@ int kvcm_startup_group(const char *file, const char *json, struct skv_arena *a,
 /* Creates the missing ones; existing ones stay as they are. Blocks. SKV_E_NOT_READY,
  * SKV_E_NOT_OWNER: retry when the core is ready. */
 int kvcm_startup_make(const struct kvcm_startup *s, const struct kvcm_model *model,
-		      struct skv_core *core, struct skv_error *err);
+		      struct skv_cluster *cluster, struct skv_error *err);
 
 /* Publishes `own` as this manager's endpoint for the others, and removes those of dead processes.
  * Blocks; may be retried. */
-int kvcm_node_publish(struct skv_core *core, const struct KvcmAdmin__NodeEndpoint *own,
+int kvcm_node_publish(struct skv_cluster *cluster, const struct KvcmAdmin__NodeEndpoint *own,
 		      struct skv_error *err);
 /* Removes the endpoint, at exit. Blocks. */
-void kvcm_node_retire(struct skv_core *core);
+void kvcm_node_retire(struct skv_cluster *cluster);
 
 /* Creates the process's mark beside the storage's directory `root`, after removing what dead
  * processes left there. Blocks. */

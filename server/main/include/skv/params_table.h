@@ -78,8 +78,9 @@
 	  "Most bytes that the storage 'default' may take. Set it higher later to let it grow.")   \
 	X(storage_file_size, BYTES, "0", 0, 1ull << 50, "bytes",                                   \
 	  "Length of one slab file of the storage 'default'; 0 = 1G, or the capacity if smaller.") \
-	X(storage_unit, BYTES, "64M", 4096, 1ull << 40, "bytes",                                   \
-	  "Smallest region that is given to one block size; a power of two.")                      \
+	X(storage_unit, BYTES, "0", 0, 1ull << 40, "bytes",                                        \
+	  "Smallest region that is given to one block size; a power of two, at least 4K. 0 = at "  \
+	  "most a 1024th of the capacity, from 1M to 64M.")                                        \
 	X(storage_mode, CHOICE, "0660", 0, 0, "0600|0640|0660",                                    \
 	  "Mode of slab files and of all that is made beside them, whatever the umask; "           \
 	  "directories of storages can be searched by those who may read.")                        \
@@ -132,6 +133,9 @@
 	  "Eviction keeps at most this much free ahead of need.")                                  \
 	X(journal_limit, BYTES, "256M", 1 << 20, 1ull << 36, "bytes",                              \
 	  "Bound of the journal; or a checkpoint's size, if that is more.")                        \
+	X(memory_max, BYTES, "0", 0, 1ull << 50, "bytes",                                          \
+	  "Memory that the manager may use: from 3/4 of it on new blocks replace old ones, from "  \
+	  "7/8 on nothing is added. 0 = the limit of its control group, else none.")             \
 	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
 	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
 	  "Bytes held by all calls of all ports: bodies, decoded requests, unsent answers.")       \

@@ -28,11 +28,15 @@ enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
  * without it only administrators of tenant "default" may call (skv/tenants.h). RAW: parameters are
  * percent-decoded and not empty, the API checks them; otherwise they must be names. PACED: its
  * blocks count in the tenant's blocks_per_s, and who owes too many is refused before the body is
- * decoded. MANAGERS: the other managers of the store may call, too (skv_auth_is_manager). */
+ * decoded. MANAGERS: the other managers of the store may call, too, for one partition: by
+ * Slabkv-Place, with the token that this one publishes for them (skv_auth_is_manager). PARTS: the
+ * operation asks each owner for its part (skv/forward.h), also at a manager without partitions.
+ * PAGED: a list, of which `limit` and `after` choose a page (struct skv_page). */
 enum {
 	ROUTE_READY = 1, ROUTE_OWNED = 2, ROUTE_CORE = ROUTE_READY | ROUTE_OWNED,
 	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16, ROUTE_RAW = 32, ROUTE_HELD = 64,
-	ROUTE_TENANT = 128, ROUTE_PACED = 256, ROUTE_MANAGERS = 512,
+	ROUTE_TENANT = 128, ROUTE_PACED = 256, ROUTE_MANAGERS = 512, ROUTE_PARTS = 1024,
+	ROUTE_PAGED = 2048,
 };
 
 /* Audience of a route: a port may leave planes out. */

@@ -16,14 +16,17 @@
  *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer, and
  *	                         answers tell who it is (skv/owner.h)
  *	Slabkv-Route: redirect   the same, as 307 with the owner's address
- *	Slabkv-Place: N          partition 0's owner says that what the call names is in N: what
- *	                         is not there does not exist
+ *	Slabkv-Part: 1           a part of a call for several owners: it is not parted again
+ *	Slabkv-Place: N          another manager asks for partition N only: what is not there
+ *	                         does not exist. It shows the token of managers, and names an
+ *	                         operation of ROUTE_MANAGERS, which is not forwarded and does not
+ *	                         wait here
+ *	Slabkv-Tenant: T         beside that: whose instances; absent: all tenants'
  * and of an answer to one that was sent on:
  *	Slabkv-Status: CODE      the wire code of a failure
- *	Slabkv-Place: N          of partition 0's owner, with not_owner or not_ready: it is in N
  *
- * So a call on a name that is in no partition here goes to partition 0's owner, unless it is
- * remembered where it is, and from there, by this manager, to who has it.
+ * Where a name is that is in no partition here, the store says (skv/find.h). An owner that does not
+ * have it looks there itself, and says not_owner if it is elsewhere: then it is looked up anew.
  */
 #ifndef SKV_FORWARD_H
 #define SKV_FORWARD_H
@@ -33,17 +36,20 @@
 #include <stdint.h>
 
 #include <skv/bytes.h>
+#include <skv/leader.h>
 #include <skv/status.h>
 
-struct skv_core;
+struct skv_cluster;
 struct skv_relay;
 struct skv_request;
 struct skv_service;
 
 #define SKV_FORWARDED "Slabkv-Forwarded"
 #define SKV_ROUTE "Slabkv-Route"
+#define SKV_PART "Slabkv-Part"
 #define SKV_STATUS "Slabkv-Status"
 #define SKV_PLACE "Slabkv-Place"
+#define SKV_TENANT "Slabkv-Tenant"
 #define SKV_GRPC_TYPE "application/grpc"
 #define SKV_GRPC_CODE "grpc-status"
 #define SKV_GRPC_MESSAGE "grpc-message" /* percent-encoded */
@@ -68,7 +74,8 @@ struct skv_forwarding {
 	bool sent;                       /* and has not come back yet */
 	bool answered;                   /* what it has as answer is another manager's */
 	bool refused;                    /* who was asked last is not the owner, or not ready */
-	bool here;                       /* skv_forward_comes_back */
+	bool moved;                      /* for the first time: it may be elsewhere by now */
+	bool parts;                      /* it is for several owners: not sent on as a whole */
 	uint64_t again_ms;               /* not before then */
 	char id[SKV_FORWARD_ID + 1];     /* "" = none yet */
 };
@@ -86,24 +93,43 @@ void skv_forward_stop(struct skv_forward *f);
 /* Takes a call that has ended with `status` if another manager is to answer it: then it completes
  * later. */
 bool skv_forward_call(struct skv_request *c, int status);
+/* A part of a call that is for several owners: one for each of them. Lives as long as the call. */
+struct skv_part {
+	uint32_t partition;    /* one that its owner has, */
+	uint32_t partitions;   /* and bits of all that are asked about */
+	char url[SKV_URL_MAX];
+	char owner[SKV_OWNER_NAME];
+	const char *body;      /* set by the caller: JSON */
+	size_t n_body;
+	int http;              /* the answer: its status */
+	struct skv_buf answer; /* valid during `join` */
+	struct forwarded *sent;
+};
+/* May this call be parted? Not if it is a part; nor if the client finds the owner itself, and
+ * nothing of it is here. */
+bool skv_forward_may_part(struct skv_request *c, bool some_here);
+/* *at: the number of the part for the owner of this partition, which is added to the *n of part[],
+ * if it is new. part[] has room for SKV_MAX_PARTITIONS + 1, zeroed before the first.
+ * SKV_E_NOT_OWNER: who that is will be known soon. From now on the call waits and runs again when
+ * it fails so (c->forwarding.parts). */
+int skv_forward_part(struct skv_request *c, uint32_t partition, struct skv_part *part, uint32_t *n,
+		     uint32_t *at);
+/* Sends each as POST of `path`. When all are answered, `join` makes the call's result of them, on
+ * the relay's thread; if one is refused, or not answered, the call runs again. SKV_PENDING;
+ * SKV_E_NOMEM: nothing was sent. */
+int skv_forward_parts(struct skv_request *c, const char *path, struct skv_part *part, uint32_t n,
+		      int (*join)(struct skv_request *c, struct skv_part *part, uint32_t n));
 /* Another manager is to answer it, and will soon be known, or asked again. */
 bool skv_forward_is_soon(struct skv_request *c);
 /* The same, or it can be asked now. */
 bool skv_forward_can(struct skv_request *c);
-/* Partition 0's owner was asked just now, and has told that it is for a partition that is here
- * (c->alone). */
-bool skv_forward_comes_back(struct skv_request *c);
 /* After a failure: if the client wants to be redirected, true, and c->location. */
 bool skv_forward_redirects(struct skv_request *c);
-/* The id under which the call was sent on, here or by the manager before; NULL: it was not. */
-const char *skv_forward_id(struct skv_request *c);
-/* The partition that another manager sent it here for; NULL: it did not, or any. */
-struct skv_core *skv_forward_place(struct skv_request *c);
-/* A call that another manager sent here has ended with `status`: is that one told where it would
- * succeed, so that it asks there? */
-bool skv_forward_tells(struct skv_request *c, int status);
-/* After a failure: if this manager knows where it would succeed, true, and that partition. */
-bool skv_forward_knows(const struct skv_request *c, uint32_t *number);
+/* For `request_id` of the n-th start of this call, the same at every try: one that was carried out,
+ * but not answered, because its owner gave the partition up meanwhile or another manager could not
+ * be reached, is run again, here or elsewhere, and must find its own session. "": the call is never
+ * run again, or memory ran out. In the call's arena. */
+const char *skv_forward_start_id(struct skv_request *c, uint32_t n);
 /* Did another manager send it here? */
 bool skv_forward_came(struct skv_request *c);
 

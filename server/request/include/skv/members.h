@@ -19,7 +19,7 @@
 #include <skv/lock.h>
 #include <skv/status.h>
 
-struct skv_core;
+struct skv_cluster;
 struct skv_doc;
 struct skv_service;
 
@@ -40,7 +40,7 @@ struct skv_homes {
 
 /* In the service. Zeros: not started. */
 struct skv_members {
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 	const char *peer; /* where managers reach this one; the service's */
 	uint32_t lease_ms;
 	pthread_t thread;
@@ -65,7 +65,7 @@ struct skv_member {
 
 /* Renews this manager's document three times per lease, from now on; `peer` outlives it.
  * SKV_E_NOMEM. */
-int skv_members_start(struct skv_members *m, struct skv_core *core, const char *peer,
+int skv_members_start(struct skv_members *m, struct skv_cluster *cluster, const char *peer,
 		      uint32_t lease_ms, struct skv_error *err);
 /* Removes the document. Blocks as long as a call of the store does. Nothing if it was not started,
  * or is stopped. */
@@ -93,9 +93,10 @@ int skv_members_seen(struct skv_members *m, struct skv_member_seen **out, uint32
 uint32_t skv_members_home(struct skv_members *m, uint32_t number, const struct skv_member_seen *v,
 			  uint32_t n);
 /* Of the store, now. Blocks. */
-int skv_homes_read(struct skv_core *core, struct skv_homes *out, struct skv_error *err);
+int skv_homes_read(struct skv_cluster *cluster, struct skv_homes *out, struct skv_error *err);
 /* `peer` "": none from now on. Of the owner of partition 0. Blocks. */
-int skv_home_put(struct skv_core *core, uint32_t number, const char *peer, struct skv_error *err);
+int skv_home_put(struct skv_cluster *cluster, uint32_t number, const char *peer,
+		 struct skv_error *err);
 /* This manager is about to end: its document says so from now on, as if it were drained. */
 void skv_members_leave(struct skv_members *m);
 
@@ -103,7 +104,5 @@ void skv_members_leave(struct skv_members *m);
  * back. */
 int skv_members_look(struct skv_members *m, const struct skv_doc *docs, uint32_t n,
 		     const struct skv_homes *homes, uint64_t now_ms);
-/* Did its document stand still for its lease when it was looked at last? */
-bool skv_members_is_silent(struct skv_members *m, const char *name);
 
 #endif

@@ -23,7 +23,7 @@
 	  "calls refused because too much is held by bodies and answers, on all ports")            \
 	X(calls_held, "calls that waited while ownership or the store moved, on all ports")        \
 	X(calls_forwarded, "calls that were sent on to the manager that owns the store")           \
-	X(matches_split, "matches over instances of several managers, each asked for alone")       \
+	X(matches_split, "matches over instances of several managers, each owner asked once")      \
 	X(calls_forward_failed, "tries of sending a call on that failed: it waited, and went on")  \
 	X(calls_held_failed, "of them, those that failed after hold_ms")                           \
 	X(answers_too_large, "answers over answer_max, which failed, on all ports")                \
@@ -55,6 +55,12 @@
 #define SKV_STATS_GAUGES(X)                                                                        \
 	X(blocks, "committed blocks", s->blocks)                                                   \
 	X(sessions, "open sessions", s->sessions)                                                  \
+	X(storages, "how many; metrics of single ones are of the first 1,000",                     \
+	  s->all_storages)                                                                         \
+	X(groups, "how many; metrics of single ones are of the first 1,000",                       \
+	  s->all_groups)                                                                           \
+	X(instances, "how many; metrics of single ones are of the first 1,000",                    \
+	  s->all_instances)                                                                        \
 	X(journal_bytes, "bytes of the journal since the last checkpoint", s->journal_bytes)       \
 	X(journal_limit_bytes, "bound of the journal", s->journal_limit)
 

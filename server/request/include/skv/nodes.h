@@ -13,7 +13,7 @@
 #include <skv/ops.h>
 #include <skv/status.h>
 
-struct skv_core;
+struct skv_cluster;
 
 /* Kinds: the URL of its HTTP port, for clients of the others, and for the others. */
 #define SKV_NODE_URL "url"
@@ -23,21 +23,21 @@ struct skv_core;
 
 /* Publishes `text` as this manager's document of that kind, and removes those of provably dead
  * processes. May be retried. */
-int skv_node_publish(struct skv_core *core, const char *kind, const char *text,
+int skv_node_publish(struct skv_cluster *cluster, const char *kind, const char *text,
 		     struct skv_error *err);
 /* Removes it. */
-void skv_node_retire(struct skv_core *core, const char *kind);
+void skv_node_retire(struct skv_cluster *cluster, const char *kind);
 /* The document of the manager that is the owner `owner` of any partition, in `a`. SKV_E_NOT_FOUND:
  * it has none. */
-int skv_node_text(struct skv_core *core, const char *kind, const char *owner, struct skv_arena *a,
-		  const char **text, struct skv_error *err);
+int skv_node_text(struct skv_cluster *cluster, const char *kind, const char *owner,
+		  struct skv_arena *a, const char **text, struct skv_error *err);
 
 /* What the owner names of a process's partitions have in common: all before the last '.'. `out` has
  * SKV_OWNER_NAME bytes. */
 void skv_node_process(const char *owner, char *out);
 
 /* Documents of that kind of all managers that are not provably dead; the name is the manager's. */
-int skv_node_list(struct skv_core *core, const char *kind, struct skv_arena *a,
+int skv_node_list(struct skv_cluster *cluster, const char *kind, struct skv_arena *a,
 		  struct skv_doc **out, uint32_t *n, struct skv_error *err);
 
 #endif

@@ -50,7 +50,6 @@ struct skv_request {
 	struct job job;
 	struct skv_wait wait;
 	struct skv_forwarding forwarding; /* its origin is the transport's to set */
-	bool makes;      /* an instance, and has the turn of the tenants for it */
 	bool guarded;    /* its address showed too many wrong tokens */
 	bool dispatched; /* the operation ran or runs */
 	bool asks;       /* other managers, so it runs on a worker */
@@ -62,7 +61,8 @@ struct skv_request {
 	struct skv_buf out; /* the answer */
 	const char *fixed;  /* static answer instead of out */
 	const char *type;   /* content type */
-	struct skv_core *alone; /* the partition that it was sent here for; NULL: any */
+	struct skv_cluster
+		*alone;     /* the partition that another manager asks for; NULL: none does */
 	bool created;       /* a put made a new object */
 	bool failed;        /* the answer reports a failure even if the transport's status does
 			     * not */
@@ -100,6 +100,9 @@ int skv_request_check_core(struct skv_request *c);
  * before the operation runs. `tenant` (NULL: the caller's) and `name` live as long as the call. */
 enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind,
 				const char *tenant, const char *name);
+/* SKV_OK if its partition is here, or its object nowhere. Else SKV_E_NOT_OWNER, SKV_E_NOT_READY:
+ * the call waits, or goes on. */
+int skv_request_check_door(struct skv_request *c);
 /* Is it for one partition, which is known? */
 static inline bool skv_request_is_of_one(const struct skv_request *c)
 {
@@ -110,12 +113,10 @@ static inline uint32_t skv_request_partition(const struct skv_request *c)
 {
 	return c->door.where == SKV_NOWHERE ? 0 : c->door.partition;
 }
-/* The call is for this object, too, of the same kind: if that is in another partition the door is
- * for all, or that object's if it is not here. */
-void skv_request_find_too(struct skv_request *c, const char *name);
-/* What it asks: the partition that it is for, or the core. For calls on blocks, and on objects by
- * name. */
+/* The partition that its object was found in, for calls on blocks. */
 struct skv_core *skv_request_core(const struct skv_request *c);
+/* For calls on objects by name: that partition alone, if the object is whole in it; else all. */
+struct skv_cluster *skv_request_cluster(const struct skv_request *c);
 /* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is
  * called. SKV_E_TOO_MANY without running it if calls hold too much already. */
 int skv_request_run(struct skv_request *c);

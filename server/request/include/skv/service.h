@@ -32,7 +32,7 @@
 #include <skv/tokens.h>
 #include <skv/workers.h>
 
-struct skv_core;
+struct skv_cluster;
 
 #define SKV_QUEUE_WAIT_MS 30000u /* a blocking call that gets no worker within this time fails */
 
@@ -59,8 +59,8 @@ struct skv_service_options {
 };
 
 struct skv_service {
-	struct skv_core *core; /* outlives the transports; NULL before start, and for an
-				* fs-master */
+	struct skv_cluster *cluster; /* outlives the transports; NULL before start, and for an
+				      * fs-master */
 	struct auth auth;
 	struct skv_tokens tokens; /* in the store */
 	struct skv_tenants tenants;
@@ -111,7 +111,7 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 		       struct skv_error *err);
 /* Calls may come from now on. The core may still be recovering or a standby; NULL: none, and no API
  * may have routes that need one. */
-int skv_service_start(struct skv_service *s, struct skv_core *core, struct skv_error *err);
+int skv_service_start(struct skv_service *s, struct skv_cluster *cluster, struct skv_error *err);
 /* Blocks as long as a call on a worker does. After all transports. NULL is allowed. */
 void skv_service_destroy(struct skv_service *s);
 /* Rereads the tokens file and opens the audit log again; where one fails the old stays. One thread
@@ -129,6 +129,9 @@ void skv_service_hold_calls(struct skv_service *s);
 int skv_service_begun(struct skv_service *s, struct skv_error *err);
 /* SKV_OK if this manager can work now, as in /readyz. Any thread. */
 int skv_service_ready(struct skv_service *s, struct skv_error *err);
+
+/* A page for metrics: of as many objects as answer_max has room for. expose.c. */
+struct skv_page skv_metrics_page(const struct skv_service *s);
 
 /* Counts a new connection of any port. False, and nothing counted: connections_max are open. Any
  * thread. */

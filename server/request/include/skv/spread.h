@@ -1,6 +1,6 @@
 /*
  * spread.h - which partitions this manager may own: it shares them with the others that are there
- * (skv/members.h), as skv_assign says, and says so to the core (skv_core_may_own).
+ * (skv/members.h), as skv_assign says, and says so to the core (skv_cluster_may_own).
  *
  * All managers look at the same: who is there, and who owns what. One that has too much lets go of
  * one partition at a time, to a member that follows it; what is free is taken by who should have
@@ -28,7 +28,7 @@ struct skv_spread_of {
 
 /* In the service. Zeros: not started. */
 struct skv_spread {
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 	struct skv_members *members;
 	bool shares; /* the store is made for several that write at once; else one has all */
 	bool placed; /* of the thread, as is what follows until `lock` */
@@ -45,7 +45,7 @@ struct skv_spread {
 
 /* From now on, of a core that was made with `assigned` and has several partitions; `members` are
  * started. `shares`: see above. SKV_E_NOMEM. */
-int skv_spread_start(struct skv_spread *s, struct skv_core *core, struct skv_members *members,
+int skv_spread_start(struct skv_spread *s, struct skv_cluster *cluster, struct skv_members *members,
 		     bool shares, struct skv_error *err);
 /* What is owned stays so. Nothing if it was not started, or is stopped. */
 void skv_spread_stop(struct skv_spread *s);

@@ -26,9 +26,11 @@
 #define SKV_TENANTS_MAX 4096 /* documents */
 #define SKV_TENANT_GROUPS 256u /* own ones of one tenant, and tokens that its administrators add */
 #define SKV_OPERATOR "default"
-#define SKV_SPACES "pages:" /* storages and groups of page spaces: pages:TENANT:INSTANCE */
+/* What each tenant but the operator's may have, if nothing else is said. */
+#define SKV_TENANT_INSTANCES 1000u
+#define SKV_TENANT_SPACES 1000u
 
-struct skv_core;
+struct skv_cluster;
 struct skv_request;
 
 enum skv_owned { SKV_OWNED_GROUP, SKV_OWNED_STORAGE };
@@ -48,7 +50,7 @@ struct skv_tenant {
 };
 
 struct skv_tenants {
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 	bool on;          /* set once: there are tokens, and a store */
 	atomic_bool read; /* `v` is what the store said */
 	struct skv_rwlock lock;
@@ -64,7 +66,7 @@ struct skv_tenants {
 void skv_tenants_init(struct skv_tenants *t);
 void skv_tenants_destroy(struct skv_tenants *t);
 /* They count from now on. Before calls come. */
-void skv_tenants_use_store(struct skv_tenants *t, struct skv_core *core);
+void skv_tenants_use_store(struct skv_tenants *t, struct skv_cluster *cluster);
 /* Reads the documents again; blocks on the store. A bad one is passed over. Those known stay if it
  * fails. */
 int skv_tenants_read(struct skv_tenants *t, struct skv_error *err);
@@ -75,13 +77,25 @@ int skv_tenants_put(struct skv_tenants *t, const char *name, const struct skv_te
 		    bool *created, struct skv_error *err);
 /* SKV_E_NOT_FOUND. */
 int skv_tenants_delete(struct skv_tenants *t, const char *name, struct skv_error *err);
-/* Copies in `a`, in order of their names; `name` NULL: all, else one. SKV_E_NOT_FOUND. */
-int skv_tenants_list(struct skv_tenants *t, const char *name, struct skv_arena *a,
-		     struct skv_tenant_view **out, uint32_t *n, struct skv_error *err);
+/* Copies in `a`, in order of their names; `name` NULL: a page of all, and *next where they go on,
+ * else one, whatever the page. SKV_E_NOT_FOUND. */
+int skv_tenants_list(struct skv_tenants *t, const char *name, const struct skv_page *page,
+		     struct skv_arena *a, struct skv_tenant_view **out, uint32_t *n,
+		     const char **next, struct skv_error *err);
 
 /* Does the tenant name it, or nobody? Any thread. */
 bool skv_tenants_may_use(struct skv_tenants *t, const char *tenant, enum skv_owned kind,
 			 const char *name);
+/* Groups and storages that others name and the tenant does not, each kind in order: what its lists
+ * leave out. In `a`, as they are now; NULL: out of memory. Any thread. */
+struct skv_hidden {
+	const char **name[2]; /* by enum skv_owned */
+	uint32_t n[2];
+};
+struct skv_hidden *skv_tenants_hidden(struct skv_tenants *t, const char *tenant,
+				      struct skv_arena *a);
+/* The order of qsort and bsearch over such names. */
+int skv_hidden_order(const void *a, const void *b);
 bool skv_tenants_owns(struct skv_tenants *t, const char *tenant, enum skv_owned kind,
 		      const char *name);
 /* The turn of who reads and changes documents; waits for it. Leaving returns rc. */
@@ -98,8 +112,6 @@ int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_
 bool skv_tenants_pass(struct skv_tenants *t, const char *name, uint64_t now_us);
 /* Its max_held_bytes; 0 = no limit of its own. Any thread. */
 uint64_t skv_tenants_max_held(struct skv_tenants *t, const char *name);
-/* Its max_spaces, or max_instances; 0 = any number. Any thread. */
-uint32_t skv_tenants_limit(struct skv_tenants *t, const char *name, bool spaces);
 
 /* ---- of a caller (rights.c) ------------------------------------------------------------------ */
 
@@ -115,22 +127,21 @@ bool skv_tenant_sees(struct skv_request *c, enum skv_owned kind, const char *nam
 int skv_tenant_use(struct skv_request *c, enum skv_owned kind, const char *name);
 /* May the caller, an administrator, change it? Errors as above. */
 int skv_tenant_change(struct skv_request *c, enum skv_owned kind, const char *name);
+/* May the caller make an object of this name, in what all tenants share names of? Those of a tenant
+ * begin with its own and a colon, so nobody learns what names others have. SKV_E_FORBIDDEN, field
+ * "name". */
+int skv_tenant_names(struct skv_request *c, const char *name);
 /* Makes a group that does not exist the caller's own, before it is made; *claimed: it was not
- * before. Nothing for an operator. SKV_E_FORBIDDEN: it is there, and somebody else's. Blocks. */
+ * before. Nothing for an operator. SKV_E_FORBIDDEN: skv_tenant_names, or it is there, and somebody
+ * else's. Blocks. */
 int skv_tenant_claim(struct skv_request *c, const char *group, bool *claimed);
 /* Takes that back: it was not made, or is gone. Blocks. */
 void skv_tenant_disclaim(struct skv_request *c, const char *group);
-/* Before an instance of the caller's tenant is made: SKV_E_QUOTA, field "max_instances" or
- * "max_spaces", if it is not there and would be too many. After SKV_OK, and the making, call the
- * second. Blocks. */
-int skv_tenant_begin_instance(struct skv_request *c, const char *id, bool space);
-void skv_tenant_end_instance(struct skv_request *c);
 /* Fills in what the tenant has now. */
-int skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t);
-/* Takes what the caller does not see out of the lists. */
-void skv_tenant_filter_storages(struct skv_request *c, struct skv_storage_view *v, uint32_t *n);
-void skv_tenant_filter_groups(struct skv_request *c, struct skv_group_view *v, uint32_t *n);
-void skv_tenant_filter_stats(struct skv_request *c, struct skv_stats *s);
+void skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t);
+/* Limits a page to what the caller sees; as long as the call. Another manager that asks for a
+ * tenant sees what that one does. */
+void skv_tenant_page(struct skv_request *c, struct skv_page *page);
 /* May the caller, an administrator, see and change tokens of this tenant? */
 bool skv_tenant_is_own(const struct skv_request *c, const char *tenant);
 

@@ -18,7 +18,7 @@
 #include <skv/status.h>
 
 struct auth;
-struct skv_core;
+struct skv_cluster;
 struct skv_tenants;
 
 #define SKV_TOKENS_EVERY_MS 2000u
@@ -26,7 +26,7 @@ struct skv_tenants;
 struct skv_tokens {
 	struct auth *auth;
 	struct skv_tenants *tenants;
-	struct skv_core *core;
+	struct skv_cluster *cluster;
 	struct skv_mutex lock;
 	struct skv_cond wake;
 	bool ending; /* protected by lock */
@@ -38,7 +38,7 @@ struct skv_tokens {
 /* Reads them, and with them the tenants, if the store answers, and goes on doing so. A no-op
  * without a tokens file. */
 int skv_tokens_start(struct skv_tokens *t, struct auth *auth, struct skv_tenants *tenants,
-		     struct skv_core *core, struct skv_error *err);
+		     struct skv_cluster *cluster, struct skv_error *err);
 /* Blocks as long as a call of the store does. */
 void skv_tokens_stop(struct skv_tokens *t);
 

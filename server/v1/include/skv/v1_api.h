@@ -5,12 +5,12 @@
 #include <skv/api.h>
 
 /* Numbered by the service that uses it; one per process. */
-struct skv_core_asks;
+struct skv_cluster_asks;
 struct skv_service;
 
-/* How the core of `s` asks other managers of the store (skv_core_ask_by). *out is in use as long as
- * the core is; `s` must be started before and stay until the core is shut down. */
-void skv_v1_asks(struct skv_service *s, struct skv_core_asks *out);
+/* How the core of `s` asks other managers of the store (skv_cluster_ask_by). *out is in use as long
+ * as the core is; `s` must be started before and stay until the core is shut down. */
+void skv_v1_asks(struct skv_service *s, struct skv_cluster_asks *out);
 
 extern struct skv_api skv_v1_api;
 

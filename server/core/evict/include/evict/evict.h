@@ -10,8 +10,8 @@
 
 #include <model/partition.h>
 
-/* Blocks that would take the room of victims, head first: a policy that admits is asked about each.
- * An eviction ends at the first that is refused. */
+/* Blocks that would take the room of victims, head first, of a caller who can do without some: a
+ * policy that admits is asked about each. An eviction ends at the first that is refused. */
 struct newcomers {
 	const struct group *group; /* theirs; NULL = any, of which nothing is known */
 	const uint64_t *hash;      /* [n]; n 0 = nothing is known of them */
@@ -19,6 +19,7 @@ struct newcomers {
 	uint32_t at;  /* of these the first that has no room yet */
 	bool below;   /* they continue a chain */
 	bool refused; /* result: this one, and those after it */
+	bool full;    /* result: blocks of the same request (`kept`) were not evicted */
 };
 
 /* What an eviction is for. */

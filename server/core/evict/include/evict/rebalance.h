@@ -13,13 +13,10 @@ struct partition;
 struct picks;
 struct skv_pool;
 
-/* Empties slabs of other classes for `class_id`. True if any are on their way. */
+/* Empties slabs of other classes for `class_id`. True if any are on their way, some perhaps at the
+ * end of leases. */
 bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id,
 		     const struct evict_for *w);
-/* The same when leases cover every candidate window: the slots come free when the leases end. One
- * window at a time; true while waiting for one. */
-bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class_id,
-			    const struct evict_for *w);
 /* Counts a block evicted for slots of the class. `now`, here and below: of a whole search. */
 void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, const struct block *b,
 		    uint64_t now);

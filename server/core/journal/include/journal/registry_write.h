@@ -27,6 +27,8 @@ int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct sk
 #define REGISTRY_SECRET "secret"
 /* Reads the secret unless it is known, or creates it. By the ticker. */
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err);
+/* Only reads it. Any thread. */
+int registry_read_secret(struct skv_core *c, struct skv_error *err);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
 /* The other way round: its id, in `key`, and its tenant; NULL: it is no instance's. */
 const char *registry_instance_of(const char *key, char tenant[SKV_MAX_NAME + 1]);

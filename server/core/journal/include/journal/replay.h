@@ -76,8 +76,7 @@ static inline bool given(struct replay *r, uint64_t first, uint64_t n)
 {
 	if (first == 0 || first + n > MAX_GENERATION)
 		return false;
-	if (r->p->next_generation < first + n)
-		r->p->next_generation = first + n;
+	generation_least(r->p, first + n);
 	return true;
 }
 

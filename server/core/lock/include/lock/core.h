@@ -1,5 +1,6 @@
 /*
- * core.h - struct skv_core: what its components share, and a pointer to each one's own state.
+ * core.h - struct skv_core, one partition: what its components share, and a pointer to each one's
+ * own state.
  *
  * `lock` (reader-writer) protects the partition and everything reachable from it. Lookups hold it
  * for reading and write only the atomic marks of blocks; everything else holds it for writing. It
@@ -32,7 +33,6 @@ struct gate;
 struct partition;
 struct record_ops;
 struct regions;
-struct route;
 struct standby;
 struct skv_clock;
 struct skv_core;
@@ -71,9 +71,10 @@ struct skv_core {
 	char boot_id[37];
 	uint64_t started_ms;
 
-	struct tenant_rules *rules; /* of all partitions; the leading core's */
+	uint32_t number;            /* of its partition */
+	bool shares;                /* lock/one.h, as the next */
+	struct tenant_rules *rules; /* of all partitions */
 	struct regions *regions;    /* memory of its partition's entries */
-	struct route *route; /* of the handle of several partitions: all of them; else NULL */
 
 	struct skv_rwlock lock;
 	struct partition *partition; /* NULL unless READY (or recovering into it) */
@@ -89,6 +90,11 @@ struct skv_core {
 	bool admin_busy;
 	uint32_t admin_log; /* what lines of the administrator's thread concern otherwise */
 	uint64_t turn_fence; /* fence under which the administrator in turn writes */
+	struct { /* numbers that were taken from the registry under that fence; of the
+		  * administrator in turn */
+		uint64_t fence;
+		uint32_t next, end;
+	} ids;
 	struct core_failure lease_failure; /* owner thread: calls for the lease */
 	bool lease_ran_out; /* owner thread: not renewed in time; counted */
 	struct core_failure standby_failure; /* ticker */
@@ -130,7 +136,7 @@ struct skv_core {
  * administrators' turn. */
 static inline uint32_t core_log(const struct skv_core *c)
 {
-	return skv_log_partition(c->o.partition + 1);
+	return skv_log_partition(c->number + 1);
 }
 
 #define CORE_FAILURE_MS 30000u /* the same failure is logged so often */

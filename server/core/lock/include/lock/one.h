@@ -1,35 +1,51 @@
 /*
- * one.h - what skv/core.h offers, of a single partition's core. The functions of skv/core.h find
- * the core (route/), and are told there; these have their types and results.
+ * one.h - what route/ makes a cluster of, beside the operations of skv/core.h: the life, the state
+ * and the administration of a single partition's core. A function that skv/core.h has for the
+ * cluster, skv_cluster_NAME, does here for one partition what it says there.
  */
 #ifndef SKV_CORE_LOCK_ONE_H
 #define SKV_CORE_LOCK_ONE_H
 
 #include <skv/core.h>
 
-__typeof__(skv_core_create) one_create;
-__typeof__(skv_core_change) one_change;
-__typeof__(skv_core_shutdown) one_begin_shutdown; /* the part that never waits for the store */
-__typeof__(skv_core_shutdown) one_shutdown;
-__typeof__(skv_core_quiet) one_quiet;
-__typeof__(skv_core_destroy) one_destroy;
-__typeof__(skv_core_state_get) one_state_get;
-__typeof__(skv_core_ready) one_ready;
-__typeof__(skv_core_may_answer) one_may_answer;
+struct tenant_rules;
+
+/* Which partition of the cluster a core is. */
+struct one_place {
+	uint32_t number;
+	bool shares;                /* directories of storages with other partitions */
+	struct tenant_rules *rules; /* of all; they outlive the core */
+};
+
+/* o->store is that partition's view of the store. */
+int one_create(const struct skv_core_options *o, const struct one_place *at, struct skv_core **out,
+	       struct skv_error *err);
+void one_change(struct skv_core *c, const struct skv_core_options *o);
+void one_begin_shutdown(struct skv_core *c); /* the part that never waits for the store */
+void one_shutdown(struct skv_core *c);
+bool one_quiet(struct skv_core *c, uint32_t timeout_ms);
+void one_destroy(struct skv_core *c);
+enum skv_core_state one_state_get(const struct skv_core *c);
+int one_ready(struct skv_core *c, struct skv_error *err);
+int one_may_answer(const struct skv_core *c);
 /* May what was found out here since `given_up` was read still be told? Counts in *ready if it is
  * READY: one that is not says nothing. */
 bool one_may_tell(const struct skv_core *c, uint32_t *ready);
-__typeof__(skv_core_wait_ready) one_wait_ready;
-__typeof__(skv_core_tick) one_tick;
-__typeof__(skv_core_demote) one_demote;
-__typeof__(skv_core_check) one_check;
-__typeof__(skv_core_counters_get) one_counters_get;
-__typeof__(skv_core_stats) one_stats;
+void one_tick(struct skv_core *c);
+int one_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err);
+int one_check(struct skv_core *c, struct skv_error *err);
+void one_counters_get(const struct skv_core *c, struct skv_core_counters *out);
+void one_store_counters_get(const struct skv_core *c, struct skv_core_store_counters *out);
+int one_stats(struct skv_core *c, const struct skv_page *page, struct skv_arena *a,
+	      struct skv_stats *out, struct skv_error *err);
 
 /* NULL: it has read none yet. */
 const struct skv_secret *one_secret(const struct skv_core *c);
-/* recovery/owner.c: of this partition */
-__typeof__(skv_core_leader) one_leader;
+/* recovery/owner.c */
+void one_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
+		uint64_t *remaining_ms);
+uint64_t one_owner_seen_ms(const struct skv_core *c);
+bool one_load_fails(const struct skv_core *c);
 bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms);
 void one_may_own(struct skv_core *c, bool on);
 void one_drain(struct skv_core *c, bool on);
@@ -37,51 +53,48 @@ void one_drain(struct skv_core *c, bool on);
 bool one_comes(const struct skv_core *c);
 bool one_takes(const struct skv_core *c);
 
-/* admin/check.c: partition `number`, of which `store` is a view (skv_core_fsck). */
-int fsck_one(struct skv_store *store, uint32_t number, bool files, const char *fs_master_token_file,
-	     void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out,
-	     struct skv_error *err);
+/* admin/check.c: the partition of which `store` is a view (skv_cluster_fsck). */
+int fsck_one(struct skv_store *store, const struct one_place *at, bool files,
+	     const char *fs_master_token_file, void (*say)(void *ctx, const char *text), void *ctx,
+	     struct skv_fsck_report *out, struct skv_error *err);
 
-__typeof__(skv_core_storage_put) one_storage_put;
-__typeof__(skv_core_storage_create) one_storage_create;
-__typeof__(skv_core_storage_change) one_storage_change;
-__typeof__(skv_core_storage_delete) one_storage_delete;
-__typeof__(skv_core_storages) one_storages;
-__typeof__(skv_core_files) one_files;
-__typeof__(skv_core_file_drain) one_file_drain;
-__typeof__(skv_core_file_forget) one_file_forget;
-__typeof__(skv_core_group_put) one_group_put;
-__typeof__(skv_core_group_create) one_group_create;
-__typeof__(skv_core_group_delete) one_group_delete;
-__typeof__(skv_core_groups) one_groups;
-__typeof__(skv_core_instance_put) one_instance_put;
-__typeof__(skv_core_instance_create) one_instance_create;
-__typeof__(skv_core_instance_delete) one_instance_delete;
-__typeof__(skv_core_instance_delete_unused) one_instance_delete_unused;
-__typeof__(skv_core_instances) one_instances;
-__typeof__(skv_core_purge) one_purge;
+int one_root_allowed(const struct skv_core *c, const char *root, struct skv_error *err);
+int one_storage_put(struct skv_core *c, const struct skv_storage_spec *s, enum skv_put how,
+		    bool *created, struct skv_error *err);
+/* The unit of a new storage that names none. Its type and capacity are known. */
+uint64_t one_storage_unit(const struct skv_storage_spec *s);
+int one_storage_delete(struct skv_core *c, const char *name, struct skv_error *err);
+int one_storage(struct skv_core *c, const char *name, struct skv_arena *a,
+		struct skv_storage_view **out, struct skv_error *err);
+int one_storage_list(struct skv_core *c, const struct skv_page *page, struct skv_arena *a,
+		     struct skv_storage_list *out, struct skv_error *err);
+int one_files(struct skv_core *c, const char *storage, struct skv_arena *a,
+	      struct skv_file_view **out, uint32_t *n, struct skv_error *err);
+int one_file_put(struct skv_core *c, const char *storage, const struct skv_file_wish *wish,
+		 struct skv_error *err);
+int one_group_put(struct skv_core *c, const struct skv_group_spec *g, enum skv_put how,
+		  const uint64_t *expect, bool *created, struct skv_error *err);
+int one_group_delete(struct skv_core *c, const char *name, struct skv_error *err);
+int one_group(struct skv_core *c, const char *name, struct skv_arena *a,
+	      struct skv_group_view **out, struct skv_error *err);
+int one_group_list(struct skv_core *c, const struct skv_page *page, struct skv_arena *a,
+		   struct skv_group_list *out, struct skv_error *err);
+int one_instance_put(struct skv_core *c, const struct skv_instance_spec *i, enum skv_put how,
+		     bool *created, struct skv_error *err);
+int one_instance_delete(struct skv_core *c, const char *tenant, const char *id,
+			const struct skv_unused *unused, struct skv_error *err);
+int one_instance(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
+		 struct skv_instance_view **out, struct skv_error *err);
+int one_instance_list(struct skv_core *c, const struct skv_page *page, struct skv_arena *a,
+		      struct skv_instance_list *out, struct skv_error *err);
+int one_purge(struct skv_core *c, const struct skv_purge_req *req, struct skv_purge_res *res,
+	      struct skv_arena *a, struct skv_error *err);
 
-__typeof__(skv_core_match) one_match;
-__typeof__(skv_core_lookup) one_lookup;
-__typeof__(skv_core_lookup_length) one_lookup_length;
-__typeof__(skv_core_start) one_start;
-__typeof__(skv_core_finish) one_finish;
-__typeof__(skv_core_written) one_written;
-__typeof__(skv_core_abort) one_abort;
-__typeof__(skv_core_delete) one_delete;
-__typeof__(skv_core_trim) one_trim;
-__typeof__(skv_core_clear) one_clear;
-__typeof__(skv_core_pin) one_pin;
-__typeof__(skv_core_unpin) one_unpin;
-__typeof__(skv_core_pins) one_pins;
-__typeof__(skv_core_finish_partial) one_finish_partial;
-__typeof__(skv_core_export) one_export;
-__typeof__(skv_core_states) one_states;
-__typeof__(skv_core_want) one_want;
-__typeof__(skv_core_block) one_block;
-__typeof__(skv_core_report) one_report;
-__typeof__(skv_core_move_take) one_move_take;
-__typeof__(skv_core_move_finish) one_move_finish;
+int one_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
+	      struct skv_arena *a, struct skv_error *err);
+int one_move_take(struct skv_core *c, const struct skv_move_take_req *req,
+		  struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
+		  const struct skv_done *done);
 /* ops/move.c: may there be something to move, or to check? */
 bool one_move_due(struct skv_core *c, const struct skv_move_take_req *req);
 

@@ -110,6 +110,5 @@ bool ownership_may_claim(const struct ownership *o, uint64_t now);
 bool ownership_is_hopeless(const struct ownership *o);
 /* Applies an event and returns what the owner thread is to do next. */
 enum own_action ownership_on(struct ownership *o, const struct own_input *in);
-const char *own_state_name(enum own_state s);
 
 #endif

@@ -37,6 +37,8 @@ struct damage *damage_find(const struct partition *p, uint64_t generation);
 int damage_add(struct partition *p, const struct block *b, uint32_t spec, bool hidden);
 /* Forgets the slot; harmless for an unknown one. */
 void damage_remove(struct partition *p, uint64_t generation);
+/* A mover checks the suspect at this place until then. */
+void damage_ask(struct partition *p, size_t at, uint64_t until);
 void damages_free(struct partition *p);
 /* Is the slot hidden? Costs nothing while none is. */
 static inline bool damage_hides(const struct partition *p, const struct slot *s)

@@ -22,6 +22,43 @@ enum refusal {
 	REFUSED_BACK,    /* the directory has seen later batches than the store knows */
 };
 
+/* Calls into a storage's file system, judged apart (storage/health.c). */
+enum call_kind {
+	CALL_ROOT,  /* opening it, its marker, who owns it: the storage's own thread */
+	CALL_WRITE, /* small writes that try whether it can be written to */
+	CALL_READ,  /* checks of slab files */
+	CALL_KINDS
+};
+struct call_state {
+	_Atomic bool failed;    /* the newest one */
+	_Atomic uint64_t since; /* boot time ms: none has answered since, and one is waited for;
+				 * 0 = none is */
+	char problem[SKV_MESSAGE_MAX]; /* why it failed; under the device's lock */
+};
+
+/* Why blocks cannot be written or read. */
+enum storage_fault {
+	STORAGE_WELL,
+	STORAGE_FAILED,  /* its file system reported an error, or is not ours */
+	STORAGE_HANGS,   /* its file system does not answer */
+	STORAGE_OVERDUE, /* it is too long since its owner files were checked */
+	STORAGE_UNKNOWN, /* never judged */
+};
+
+/* An errand: a call that a file system may keep for long, on a thread of its own
+ * (storage/errand.c). */
+enum errand_slot {
+	ERRAND_FILES, /* makes and removes slab files */
+	ERRAND_WRITE,
+	ERRAND_READ, /* the first of those that check slab files */
+	ERRAND_SMALL = ERRAND_READ + 3, /* the same that read small ones */
+	ERRANDS = ERRAND_SMALL + 3
+};
+struct errand {
+	bool busy;  /* under the device's lock, */
+	bool again; /* and asked for meanwhile */
+};
+
 /* One storage as a device; outlives reloads of the partition. Has its own thread, because its file
  * system may hang. */
 struct device {
@@ -52,15 +89,17 @@ struct device {
 	_Atomic bool ended; /* the thread has finished */
 	bool stop;
 	bool asked; /* act at once */
-	struct skv_storage *storage; /* NULL until first opened; set by the thread only */
-	/* The second thread (device_hand.c): */
-	pthread_t hand;
-	bool has_hand;     /* to be joined; first thread only */
-	bool hand_busy;
-	bool used_by_hand; /* the second thread uses the storage: do not close it */
-	bool files_checked;          /* since the last open */
-	uint32_t next_check;         /* file to check next while running: none below; thread only */
-	uint32_t next_bad;           /* the same for bad files */
+	struct skv_storage *storage; /* NULL until first opened; set by the thread only; errands
+				      * share it */
+	struct errand errand[ERRANDS];
+	uint32_t returned; /* errands and checks of files that have ended */
+	uint32_t reading;  /* checks of files that have not */
+	/* Checks of files (bad_files.c), each the least number that may be next: */
+	_Atomic uint32_t next_first; /* since the last open */
+	_Atomic uint32_t next_check;
+	_Atomic uint32_t next_bad;
+	_Atomic uint32_t witness;    /* the file that was read last */
+	_Atomic bool files_checked;  /* next_first is past the last one */
 	uint32_t stuck_file;         /* + 1: a failed removal was logged already; used by the
 				      * remover only */
 	struct skv_storage_owner claim; /* its owner file under the fence claim_fence; incarnation 0
@@ -74,21 +113,24 @@ struct device {
 	_Atomic enum refusal refused; /* by the directory */
 	_Atomic bool unheard; /* no fs-master answered, so it is unknown whether its bytes are
 			       * there; clients find out */
+	_Atomic bool remote; /* opened through fs-masters */
 	_Atomic bool reopen; /* its fs-masters have changed since it was opened */
-	_Atomic bool healthy;
 	_Atomic uint64_t probed; /* fence of the partition that it was probed for; 0: of none */
-	_Atomic uint64_t busy_since; /* boot time ms at which the running file system call began, 0
-				      * = none */
 	_Atomic uint64_t fs_free;
 	_Atomic uint64_t reach; /* bytes of its files and of what the file system has for more;
 				 * UINT64_MAX: unbounded or unknown */
 	uint64_t longest;       /* bytes of a file that is made now: less after one did not fit;
-				 * second thread only */
+				 * that errand only */
 	/* Of forgetful types: no write that began before this boot time ms is open; 0: unknown. */
 	_Atomic uint64_t quiet;
 	_Atomic uint64_t writing_ms; /* age of the oldest open write, 0 = none */
 	uint64_t epoch[8];           /* of its memory node, the newest first; thread only */
-	char problem[SKV_MESSAGE_MAX];
+	struct call_state call[CALL_KINDS];
+	uint64_t go_on_at; /* ticker only */
+	/* As logged last; under `lock`: */
+	enum storage_fault shown_fault;
+	bool shown_reads;
+	char shown[SKV_MESSAGE_MAX];
 };
 
 #endif

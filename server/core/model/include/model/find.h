@@ -2,6 +2,7 @@
 #ifndef SKV_CORE_MODEL_FIND_H
 #define SKV_CORE_MODEL_FIND_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct group;
@@ -19,9 +20,17 @@ int specs_resolve(const struct instance *inst, const char *const *names, uint32_
 /* Names of the specs in `mask`, in the instance's order, copied into the arena. */
 int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
 		const char *const **names, uint32_t *n);
-/* A hash to tell names apart before comparing them; `more` may be "". */
+/* `more` may be "". */
 uint32_t name_hash(const char *name, const char *more);
 struct group *group_find(const struct partition *p, const char *name);
 int volume_find(const struct partition *p, const char *name); /* index or -1 */
+
+/* Where a name is, or would be, in the partition's sorted arrays: in `group`, `volume_order` and
+ * `inst`. Instances are sorted by tenant, id and number; the one that is registered under a name
+ * has the greatest number, those before it are dropped. */
+size_t group_place(const struct partition *p, const char *name);
+size_t volume_place(const struct partition *p, const char *name);
+size_t instance_place(const struct partition *p, const char *tenant, const char *id,
+		      uint32_t number);
 
 #endif

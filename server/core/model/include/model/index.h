@@ -39,8 +39,9 @@ int index_insert(struct partition *p, struct instance *inst, const struct block 
  * come and go move few others. SKV_E_CONFLICT: two have one key; SKV_E_NOMEM: nothing is
  * indexed. */
 int index_build(struct partition *p, struct instance *inst);
-/* Tables with more room are made six sevenths full. Out of memory: they stay. */
-void index_fit(struct partition *p, struct instance *inst);
+/* The partition is not roomy any more: tables are made six sevenths full. Out of memory: they
+ * stay. */
+void index_fit(struct partition *p);
 void index_remove(struct partition *p, struct instance *inst, const struct block *b);
 void index_destroy(struct instance *inst);
 

@@ -20,6 +20,12 @@ struct partition;
 
 /* The use of a block now: grows with each call. */
 uint64_t use_now(struct partition *p, uint64_t now);
+/* A use that was stored. */
+void use_seen(struct partition *p, uint64_t use);
+/* The clock of uses shows `ms` at boot time `now`; or, after a load: the newest use, all of which
+ * became younger by so many ms, is not ahead of it. */
+void use_clock_set(struct partition *p, uint64_t now, uint64_t ms);
+void use_clock_load(struct partition *p, uint64_t now, uint64_t older_by);
 /* A use without a lease; one that runs goes on. */
 void block_use(struct block *b, uint64_t use);
 
@@ -40,6 +46,11 @@ static inline uint64_t use_make(uint64_t ms, uint64_t order)
 }
 
 static inline uint64_t use_ms(uint64_t use) { return use >> MARK_ORDER_BITS; }
+
+static inline uint64_t use_younger(uint64_t use, uint64_t ms)
+{
+	return use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0;
+}
 
 static inline uint64_t mark_use(uint64_t mark)
 {

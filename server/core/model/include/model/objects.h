@@ -33,7 +33,10 @@ struct tenant;
 struct instance {
 	struct skv_instance_spec spec; /* strings owned */
 	uint32_t id;                   /* durable number, never reused */
+	struct instance *next_of_id;
 	struct group *group;
+	struct instance *next_member;  /* of the group's members, and what points to it: */
+	struct instance **member_link;
 	struct tenant *tenant;
 	uint64_t version; /* of its document, "instance/..." or "dropped/..." */
 	bool deleting;   /* a record that drops it is queued or durable: not usable any more */
@@ -122,6 +125,7 @@ struct group {
 	bool falling;        /* went above its high watermark and is not below the low one yet */
 	uint64_t reclaim_at; /* time of the next step of background eviction */
 	struct group *fast;     /* its fast tier, NULL = none */
+	struct instance *members; /* its instances, retired ones not included */
 	uint32_t n_instances;
 	uint64_t weights;    /* of its instances without a capacity of their own (quota_share.c) */
 	uint64_t capacities; /* of the other instances */
@@ -156,8 +160,11 @@ int partition_add_volume(struct partition *p, struct device *d, const struct skv
 			 uint64_t version);
 int partition_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version);
 int partition_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id);
+/* The same in this group; NULL: in none. */
 int partition_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id,
 			      struct group *g);
+/* The volume is about to go: its name is free, and its place. */
+void partition_forget_name(struct partition *p, uint32_t volume);
 struct volume *volume_by_id(struct partition *p, uint32_t storage_id);
 /* Creates the slots of a `counted` storage: its single file has the length of the capacity. */
 int partition_count_slots(struct volume *s);
@@ -168,11 +175,16 @@ struct instance *instance_by_id(const struct partition *p, uint32_t id);
 /* Its registration has moved to "dropped/...": only replay of older records may still need it. */
 void partition_set_dropped(struct partition *p, uint32_t id);
 void partition_remove_instance(struct partition *p, struct instance *inst);
+void instances_free(struct partition *p); /* with the partition, whose devices may be gone */
+/* `by`, of the same registration and not linked, takes the place of `of`. */
+void partition_replace_instance(struct partition *p, struct instance *of, struct instance *by);
 /* A new empty instance with the same registration, not linked; NULL = out of memory. */
 struct instance *instance_again(const struct instance *inst);
 void instance_free(struct instance *inst); /* NULL is allowed */
 void group_free(struct group *g);
 void group_spec_free(struct skv_group_spec *g);
 int group_spec_copy(struct skv_group_spec *out, const struct skv_group_spec *g);
+/* Replaces what may change of the group. SKV_E_NOMEM: nothing has changed. */
+int partition_change_group(struct partition *p, struct group *have, const struct skv_group_spec *g);
 
 #endif

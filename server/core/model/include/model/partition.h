@@ -26,6 +26,7 @@ struct trim_op;
 struct wishes;
 
 #define SESSION_BUCKETS 65536u
+#define INSTANCE_BUCKETS 16384u
 
 #define USES_NOTED 1024u /* blocks of a record of uses, at most */
 
@@ -80,18 +81,18 @@ struct partition {
 	uint64_t journal_bytes;
 
 	struct volume *volume;
-	uint32_t *volume_name; /* [n_volume] hash of each one's name */
+	uint32_t *volume_order; /* [n_named] volumes in order of their names (find.h) */
 	uint32_t n_volume;
-	uint32_t n_gap; /* of these: deleted, reusable */
-	size_t cap_volume, cap_volume_name;
-	struct group **group;
-	uint32_t *group_name; /* [n_group] hash of each one's name */
-	size_t n_group, cap_group, cap_group_name;
+	uint32_t n_gap;   /* of these: deleted, reusable */
+	uint32_t n_named; /* and the others */
+	size_t cap_volume, cap_volume_order;
+	struct group **group; /* in order of their names */
+	size_t n_group, cap_group;
 	uint32_t n_tiers; /* of these: fast tiers of others */
 	struct wishes *wishes; /* blocks that are wanted there, or in another storage */
-	struct instance **inst;
-	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
-	size_t n_inst, cap_inst, cap_inst_name;
+	struct instance **inst; /* in order of tenant, id and number */
+	size_t n_inst, cap_inst;
+	struct instance *inst_of_id[INSTANCE_BUCKETS]; /* by number, chained by next_of_id */
 	uint32_t inst_turn; /* counts changes of which there are */
 	struct tenant **tenant; /* that have had instances */
 	size_t n_tenant, cap_tenant;
@@ -111,6 +112,7 @@ struct partition {
 	size_t n_region, cap_region;
 	uint32_t region_left; /* unused chunks of the newest region */
 	uint64_t blocks;
+	uint64_t most_blocks; /* that there may be, since memory is full; 0: any number */
 
 	struct session **session; /* by number, NULL = free */
 	size_t n_session, cap_session;
@@ -127,6 +129,7 @@ struct partition {
 	uint32_t swapping;  /* records in flight that give blocks other slots: until they are
 			     * applied, no record may name a block by its slot */
 	uint32_t move_volume; /* the volume after the last that gave a move */
+	uint64_t mover_at;    /* boot time ms: a mover asked for moves last; 0 = none did */
 	struct { /* the scan for what lacks a copy, or a place (ops/heal.c) */
 		uint32_t at; /* next block, by id */
 		uint64_t began, again_at; /* boot time ms */
@@ -137,10 +140,12 @@ struct partition {
 		struct damage *v; /* by generation */
 		size_t n, cap;
 		size_t n_hidden; /* of these */
+	} damage;
+	struct { /* ops/damage.c */
 		uint64_t again_at; /* boot time ms: the ticker's next look */
 		uint64_t paced_at; /* and when so many more reports were last allowed at once: */
 		uint32_t allowed;
-	} damage;
+	} reports;
 
 	uint64_t next_generation;
 	struct birth *birth; /* when generations were given out, oldest first (birth.c) */
@@ -160,9 +165,9 @@ struct partition {
 		uint64_t next_at; /* boot time ms: the next pass begins, */
 		uint64_t told_at; /* and the last record was queued */
 		uint64_t generation; /* next_generation then */
-		uint64_t loaded;  /* ms of the clock of uses: when the partition was loaded */
 		uint32_t id[USES_NOTED], n; /* blocks that were used, by entry */
 	} uses;
+	uint64_t loaded_at; /* ms of the clock of uses */
 
 	uint64_t old_horizon; /* boot time ms: until then blocks from an older version, or from
 			       * before a power loss, may be leased */
@@ -185,7 +190,7 @@ struct partition {
 	size_t tick_volume, tick_group, tick_inst; /* where the next tick's portions begin */
 	uint64_t n_waiting;   /* starts waiting, in all groups */
 	bool room_is_low;     /* of the free slots that a class keeps, most wait for a sync */
-	uint64_t wait_turn;   /* rounds of start_serve_waiters; 1 before the first */
+	uint64_t wait_turn;   /* rounds of start_serve_waiters */
 	uint64_t store_full_until;
 	bool rolled_back; /* the store was rolled back: another copy of it has used its directories
 			   * since */
@@ -238,6 +243,19 @@ static inline uint64_t use_clock_at(const struct partition *p, uint64_t ms)
 
 	return at > 0 ? (uint64_t)at : 0;
 }
+
+/* Generations are given out in order, and never twice: the next one is `next` at least. */
+static inline void generation_least(struct partition *p, uint64_t next)
+{
+	if (p->next_generation < next)
+		p->next_generation = next;
+}
+
+/* Of the free slots that a class keeps, most wait for a sync; or a sync has ended. */
+static inline void room_note(struct partition *p, bool low) { p->room_is_low = low; }
+
+/* Empty, for the caller alone; NULL: out of memory. */
+struct partition *partition_make(struct skv_core *c);
 
 /* Objects from..to-1, the part of many objects that one tick visits. */
 struct portion {

@@ -16,6 +16,8 @@ static inline uint64_t percent_of(uint64_t bytes, uint32_t percent)
 uint64_t spec_block_bytes(const struct skv_instance_spec *i); /* all specs */
 void group_join(struct group *g, struct instance *inst);
 void group_leave(struct instance *inst);
+/* `by` is a member of its group in place of `of`. */
+void group_replace(struct instance *of, struct instance *by);
 /* Takes over weight and capacity of `to`. */
 void quota_share_change(struct instance *inst, const struct skv_instance_spec *to);
 /* Bytes available to the group: its capacity, or its storages' if that is less. */

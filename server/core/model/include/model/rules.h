@@ -1,4 +1,5 @@
-/* rules.h - what each tenant may have (skv_core_tenants_set), for all partitions of a manager. */
+/* rules.h - what each tenant may have (skv_cluster_tenants_set), for all partitions of a manager.
+ */
 #ifndef SKV_CORE_MODEL_RULES_H
 #define SKV_CORE_MODEL_RULES_H
 
@@ -8,11 +9,22 @@
 
 #include <skv/limits.h>
 
+struct skv_core;
+struct skv_error;
+struct skv_tenant_spec;
 struct skv_tenant_view;
 struct tenant_rules;
 
 /* What is counted of a tenant, and bounded; blocks with those being written. */
-enum tenant_thing { TENANT_BYTES, TENANT_BLOCKS, TENANT_SESSIONS, TENANT_PINS, TENANT_THINGS };
+enum tenant_thing {
+	TENANT_BYTES,
+	TENANT_BLOCKS,
+	TENANT_SESSIONS,
+	TENANT_PINS,
+	TENANT_INSTANCES, /* without page spaces */
+	TENANT_SPACES,
+	TENANT_THINGS
+};
 
 /* Of one tenant, for as long as the rules; numbers may change at any time. */
 struct tenant_rule {
@@ -37,6 +49,17 @@ static inline uint64_t rule_sum(const struct tenant_rule *r, enum tenant_thing w
 {
 	return atomic_load_explicit(&r->sum[what], memory_order_relaxed);
 }
+static inline uint64_t rule_weight(const struct tenant_rule *r)
+{
+	return atomic_load_explicit(&r->weight, memory_order_relaxed);
+}
+
+/* A part of `of`, by weights. */
+static inline uint64_t rule_part(uint64_t of, uint64_t weight, uint64_t weights)
+{
+	return (uint64_t)((unsigned __int128)of * weight / weights);
+}
+
 /* A partition has so much more, or less. Any thread. */
 void rule_add(struct tenant_rule *r, enum tenant_thing what, int64_t by);
 
@@ -47,13 +70,22 @@ void rules_free(struct tenant_rules *r);
 const struct tenant_rule *rules_find(struct tenant_rules *r, const char *name);
 /* Made if need be, without bounds. NULL: out of memory. Any thread. */
 struct tenant_rule *rules_need(struct tenant_rules *r, const char *name);
-/* These, and no others. SKV_E_NOMEM: some are set. One thread at a time. */
-int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t n);
+/* These; of other tenants `others`. SKV_E_NOMEM: some are set. One thread at a time. */
+int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t n,
+	      const struct skv_tenant_spec *others);
+/* May the tenant have one more instance, or page space? SKV_E_QUOTA, field "max_instances" or
+ * "max_spaces". Any thread. */
+int rules_room(struct tenant_rules *r, const char *tenant, bool space, struct skv_error *err);
 /* n more blocks at `now_us`, of any clock that only grows. A second's pass at once, and what is
  * more than that if nothing is owed: then it is. False: not now. Any thread. */
 bool rules_pass(struct tenant_rules *r, const char *name, uint32_t n, uint64_t now_us);
-/* Would any number of blocks be refused now? Any thread. */
-bool rules_shut(struct tenant_rules *r, const char *name, uint64_t now_us);
+/* Before a call on n blocks: SKV_E_TOO_MANY, which is counted, if they may not pass now. Any
+ * thread. */
+int rules_pace(struct skv_core *c, const char *tenant, uint64_t n, struct skv_error *err);
+/* core_gate, and then rules_pace. */
+int rules_gate(struct skv_core *c, const char *tenant, uint64_t n, struct skv_error *err);
+/* Would any number of blocks be refused now? Statuses and threads as above. */
+int rules_check(struct skv_core *c, const char *tenant, struct skv_error *err);
 /* Until a tenant owes nothing, us. Any thread. */
 uint64_t rules_owed(struct tenant_rules *r, const char *name, uint64_t now_us);
 

@@ -73,6 +73,9 @@ void session_destroy(struct partition *p, struct session *s); /* forgets it comp
 void session_end(struct partition *p, struct session *s, enum skv_session_state state);
 /* Schedules an open session's next check at `at`. */
 void session_set_due(struct partition *p, struct session *s, uint64_t at);
+void session_drop_due(struct partition *p, struct session *s); /* there is none */
+/* One whose check is due by now; NULL: there is none. */
+struct session *session_first_due(struct partition *p, uint64_t now);
 /* Does a change still refer to it? */
 bool session_is_named(const struct session *s);
 void session_forget_due(struct partition *p, uint64_t now);
@@ -90,6 +93,7 @@ void session_partial(struct partition *p, struct session *s, uint32_t i, bool su
 void session_release(struct partition *p, struct session *s, uint32_t i, uint64_t hold_until);
 struct session *session_make(uint32_t n_keys, uint32_t n_write);
 void session_free(struct session *s);
+void sessions_free(struct partition *p); /* with the partition */
 void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]);
 struct skv_key tenant_hash(const char *tenant);
 /* Random, but for its first byte: the partition. */

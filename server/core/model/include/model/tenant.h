@@ -15,6 +15,8 @@
 #include <model/rules.h>
 
 struct partition;
+struct group;
+struct instance;
 
 /* Its usage of one volume. */
 struct tenant_volume {
@@ -37,10 +39,11 @@ struct tenant {
 	uint64_t blocks;      /* as `blocks` of its instances, retired ones not counted */
 	uint64_t open_blocks; /* being written by its sessions */
 	uint64_t open_sessions;
+	uint64_t instances, spaces; /* registered: of page spaces, and the others */
 	uint64_t pins; /* as `pins` of its instances, retired ones not counted */
 	uint64_t turn; /* newest round of start_serve_waiters in which one of its starts waits for
 			* room in its own limit */
-	/* Of one search for victims (evict/tenant_share.c): */
+	/* Of a search for victims (evict/tenant_share.c), or of tenant_part: */
 	uint64_t used;  /* bytes in what is searched, removed ones not counted; goes down with each
 			 * victim */
 	uint64_t share; /* of its room */
@@ -55,6 +58,8 @@ struct tenant_volume *tenant_in(const struct tenant *t, uint32_t volume);
 int tenant_enters(struct tenant *t, uint32_t volume);
 void tenant_used_add(struct tenant *t, uint32_t volume, int64_t bytes);
 void tenant_removing_add(struct tenant *t, uint32_t volume, int64_t bytes);
+/* Its instance is registered (1), or is not any more (-1). */
+void tenant_count(const struct instance *inst, int sign);
 /* After a change of what it has. */
 void tenant_touch(struct tenant *t);
 /* The sums learn what all tenants of the partition have now. */
@@ -62,6 +67,10 @@ void tenants_tell(struct partition *p);
 /* What it has here, and what it has in other partitions. */
 uint64_t tenant_has(const struct tenant *t, enum tenant_thing what);
 uint64_t tenant_elsewhere(const struct tenant *t, enum tenant_thing what);
+/* Its part, by weights, of `bytes` that the tenants with instances in the group share for good:
+ * none may use what another leaves. Under the write lock. */
+uint64_t tenant_part(struct partition *p, const struct group *g, const struct tenant *t,
+		     uint64_t bytes);
 void tenants_free(struct partition *p);
 
 #endif

@@ -14,6 +14,7 @@
 
 struct device;
 struct evict_set;
+struct layout;
 struct partition;
 struct slot;
 struct skv_arena;
@@ -38,6 +39,7 @@ struct volume_class {
 struct volume {
 	struct device *dev;
 	uint64_t version; /* of the registry document */
+	uint32_t n_groups; /* that name it */
 	uint64_t capacity;
 	bool enabled;
 	uint32_t high_percent, low_percent;
@@ -76,8 +78,19 @@ struct volume {
 	uint64_t grow_failing_since; /* 0 = the last growth succeeded */
 	struct evict_set *sets; /* of all groups */
 	struct volume_class *class; /* by class id of the pool */
-	uint64_t rebalanced_until; /* boot time ms: leases on blocks that evict_rebalance_leased
-				    * took end by then */
+	struct layout *layout; /* of registered instances, in order (layouts.c) */
+	size_t n_layout, cap_layout;
+	uint64_t layout_bytes; /* of their first slabs */
+	/* Slabs that were closed for other classes, with slots that wait for leases (rebalance.c):
+	 * their bytes, and boot time ms when the last of these leases ends. */
+	uint64_t waiting_bytes, waiting_until;
+	/* Units [from, end) of a file, closed for another class, whose pinned blocks movers shall
+	 * copy elsewhere; end 0: none. The movers' search goes on at `unit`, `slot`, not before
+	 * again_at. Without success until then the slabs are opened again. */
+	struct {
+		uint32_t file, from, end, unit, slot;
+		uint64_t again_at, until;
+	} vacated;
 	size_t n_class, cap_class;
 };
 

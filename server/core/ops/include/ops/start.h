@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include <skv/core.h>
 #include <skv/limits.h>
 
 #include <journal/change.h>
@@ -15,6 +16,8 @@ struct session;
 struct skv_bytes;
 struct skv_key;
 
+/* skv_core_start for what the manager itself copies: no tenant's blocks_per_s pays for it. */
+__typeof__(skv_core_start) start_begin;
 /* Serves waiting starts, queue by queue, as far as there are slots. */
 void start_serve_waiters(struct partition *p);
 void start_fail_line(struct partition *p, struct group *g, int status, const char *text);

@@ -27,7 +27,8 @@ struct skv_load_sink loading_sink(struct loading *l, struct skv_error *err);
 int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
 		     struct skv_error *err);
 
-struct partition *partition_make(struct skv_core *c);
+/* A partition that is to be loaded; NULL: out of memory. */
+struct partition *loading_make(struct skv_core *c);
 void partition_destroy(struct partition *p);
 /* Loads registry, checkpoint and journal into a new partition. Needs no lock: the partition is not
  * shared yet. */

@@ -13,6 +13,7 @@ struct journal_end;
 struct partition;
 struct skv_core;
 struct skv_error;
+struct skv_storage;
 
 /* Gives this ownership an incarnation; before the partition is loaded. */
 int claims_begin(struct skv_core *c, struct skv_error *err);
@@ -20,11 +21,15 @@ int claims_begin(struct skv_core *c, struct skv_error *err);
 bool claims_roll_back(struct skv_core *c);
 /* Has any directory been found in use by another copy of the store? */
 bool claims_refused(struct skv_core *c);
-/* Claims the directory for this ownership, or checks the claim. SKV_E_FOREIGN: another copy uses
- * it. Called by the device's thread, or when the storage is created. */
+/* Claims the directory for this ownership, or checks the claim, which writes nothing.
+ * SKV_E_FOREIGN: another copy uses it. Called by the device's thread, or when the storage is
+ * created. */
 int claim_look(struct device *d, struct skv_error *err);
 /* The last check is too old: grant nothing. */
 bool claim_overdue(const struct device *d);
+/* Makes our owner file again where it is lost or damaged, and notes the newest durable end of the
+ * journal in it. By an errand: its bytes may wait. */
+int claim_keep(struct device *d, struct skv_storage *s, struct skv_error *err);
 /* Removes the owner file of a storage that is removed. */
 void claim_give_back(struct device *d);
 /* fsck: does the store know all that have used the directory? */

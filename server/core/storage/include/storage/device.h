@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#include <model/device.h>
+
 struct device;
 struct partition;
 struct skv_core;
@@ -29,23 +31,23 @@ bool device_same_masters(const struct device *d, const struct skv_storage_spec *
 int device_start(struct device *d);
 void device_ask(struct device *d); /* wakes its thread */
 void device_destroy(struct device *d); /* stops its thread first */
-/* One step of its thread: open, probe, check files; the second thread creates and removes files. */
+/* One step of its thread: opens and looks at the root, has errands run. */
 void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct skv_error *err);
-/* Creates the file that the volume grows by. Second thread only. */
-void device_grow(struct device *d);
+/* It was opened so and claimed: it takes blocks until its thread finds otherwise. */
+void device_opened(struct device *d);
 bool device_grows(struct device *d);
+/* Why no block may be written to it, or (`reads`) none of its blocks may be read. Reads go on if no
+ * fs-master answers, because that says nothing about the clients' mounts. */
+enum storage_fault device_fault(const struct device *d, bool reads);
 bool device_healthy(const struct device *d);
-/* May its blocks be served? Yes even if no fs-master answers, because that says nothing about the
- * clients' mounts. */
 bool device_readable(const struct device *d);
+/* Logs and counts changes of health. By the ticker. */
+void devices_watch(struct skv_core *c);
 /* Can the bytes of a slot be read now, as far as is known? */
 bool slot_serves(const struct partition *p, const struct slot *s);
-/* Brackets a call into its file system. */
-void device_enter(struct device *d);
-void device_leave(struct device *d);
-/* The file system's part of a removal, on the second thread. Once the file is gone it keeps
+/* The file system's part of a removal. Once the file is gone it keeps
  * returning SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
 /* Its volume; NULL: the partition has none, or there is no partition. */
@@ -58,7 +60,7 @@ int device_add(struct skv_core *c, struct device *d); /* under the write lock */
 /* Asks its thread to end once it has left the file system; has it? */
 void device_ask_stop(struct device *d);
 bool device_stopped(const struct device *d);
-/* A call into its file system has not returned for long. */
+/* A call of any kind into its file system has not returned for long. */
 bool device_hangs(const struct device *d);
 /* Under the write lock: removes the device and its (empty) volume from core and partition. */
 void device_remove(struct skv_core *c, struct device *d);

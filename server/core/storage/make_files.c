@@ -1,13 +1,7 @@
 /*
- * device_hand.c - a storage's second thread, which creates and removes slab files.
- *
- * Where space must be written instead of reserved, creating a slab file takes seconds or minutes,
- * and so may removing a large one. That is not a hang: meanwhile the first thread keeps probing,
- * and judges the file system's health by that. The second thread exists only while there is
- * something to do, and takes no lock while in the file system. In manual mode, or if no thread can
- * be created, the first does its work.
+ * make_files.c - creates the slab files that a storage grows by: an errand (errand.c).
  */
-#include "device_hand.h"
+#include "make_files.h"
 
 #include <string.h>
 
@@ -25,7 +19,6 @@
 #include <journal/registry_write.h>
 #include <storage/device.h>
 #include "device_look.h"
-#include "remove_files.h"
 
 #define FIRST_FILE (64ull << 20) /* bytes of the first slab file, if creating files allocates their
 				  * space */
@@ -33,8 +26,6 @@
 				  * of it */
 #define GROW_FULL_MS 5000u /* before a full file system is retried */
 #define GROW_RETRY_MS 200u
-
-/* ---- growth ---------------------------------------------------------------------------------- */
 
 /* Its files are allocated when they are made, in the units of a file system. */
 static bool may_shorten(const struct device *d) { return !d->ops->chunked && !d->ops->steady; }
@@ -81,6 +72,16 @@ static void allow_longer(struct device *d)
 	d->longest = d->longest > UINT64_MAX / 2 ? UINT64_MAX : 2 * d->longest;
 }
 
+/* Free space was measured before the file was made, and the next one may begin at once. Chunks are
+ * allocated when they are written. */
+static void take_space(struct device *d, uint64_t length)
+{
+	const uint64_t free_bytes = atomic_load(&d->fs_free);
+
+	if (!d->ops->chunked && free_bytes != UINT64_MAX)
+		atomic_store(&d->fs_free, free_bytes > length ? free_bytes - length : 0);
+}
+
 /* The document of a file claimed by an earlier attempt. */
 static int claimed_file(struct device *d, struct volume_file *f, struct skv_error *err)
 {
@@ -125,7 +126,7 @@ static int create_file(struct device *d, struct volume_file *f, struct skv_error
 		f->rests = was_there(d, s, f);
 		rc = skv_storage_create_file(s, f->number, f->length, err);
 	}
-	device_unuse(d);
+	skv_storage_close(s);
 	return rc;
 }
 
@@ -185,7 +186,7 @@ static void grow_over(struct device *d, uint64_t fence, const struct volume_file
 			d->name, f->number, (unsigned long long)f->length);
 }
 
-void device_grow(struct device *d)
+void make_next_file(struct device *d)
 {
 	struct look k = device_look(d);
 	struct volume_file f = { .number = k.next };
@@ -194,7 +195,7 @@ void device_grow(struct device *d)
 
 	if (!k.loaded || !k.growing)
 		return;
-	if (!file_is_of(f.number, d->core->o.partition)) {
+	if (!file_is_of(f.number, d->core->number)) {
 		grow_over(d, k.fence, &f, SKV_E_NO_SPACE, "its file numbers are used up");
 		return;
 	}
@@ -206,82 +207,9 @@ void device_grow(struct device *d)
 		return;
 	}
 	rc = make_file(d, k.fence, &f, &err);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK) {
 		allow_longer(d);
-	grow_over(d, k.fence, &f, rc, err.message[0] ? err.message : skv_status_text(rc));
-}
-
-/* ---- the thread ------------------------------------------------------------------------------ */
-
-struct errand {
-	struct device *d;
-	bool grow, drain;
-};
-
-static void run(const struct errand *e)
-{
-	if (e->grow)
-		device_grow(e->d);
-	if (e->drain)
-		remove_files(e->d);
-}
-
-/* Files requested meanwhile are created at once; failed removals wait for the next probe. */
-static void *hand(void *arg)
-{
-	struct errand e = *(struct errand *)arg;
-	bool more;
-
-	skv_free(arg);
-	core_log(e.d->core);
-	run(&e);
-	more = device_grows(e.d);
-	skv_mutex_lock(&e.d->lock);
-	e.d->hand_busy = false;
-	if (more) {
-		e.d->asked = true;
-		skv_cond_signal(&e.d->wake);
+		take_space(d, f.length);
 	}
-	skv_mutex_unlock(&e.d->lock);
-	return NULL;
-}
-
-void hand_join(struct device *d)
-{
-	if (d->has_hand)
-		pthread_join(d->hand, NULL);
-	d->has_hand = false;
-}
-
-static bool start_hand(struct device *d, const struct errand *e)
-{
-	struct errand *copy = skv_malloc(sizeof *copy);
-
-	if (!copy)
-		return false;
-	*copy = *e;
-	d->hand_busy = true; /* no other thread reads it now */
-	d->has_hand = pthread_create(&d->hand, NULL, hand, copy) == 0;
-	if (d->has_hand)
-		return true;
-	d->hand_busy = false;
-	skv_free(copy);
-	return false;
-}
-
-void hand_ask(struct device *d, bool grow, bool drain)
-{
-	struct errand e = { d, grow, drain };
-	bool busy;
-
-	if (!grow && !drain)
-		return;
-	skv_mutex_lock(&d->lock);
-	busy = d->hand_busy;
-	skv_mutex_unlock(&d->lock);
-	if (busy)
-		return;
-	hand_join(d);
-	if (d->core->o.manual || !start_hand(d, &e))
-		run(&e);
+	grow_over(d, k.fence, &f, rc, err.message[0] ? err.message : skv_status_text(rc));
 }

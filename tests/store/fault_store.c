@@ -1,22 +1,23 @@
 /*
- * fault.c - a store stacked on another one that fails on demand.
+ * fault_store.c - a store stacked on another one that fails on demand.
  *
  * Owns the store below and one rule. Every call asks the rule first: go on, fail, wait, call back,
- * or pretend that the outcome is not known (before or after the store below was asked). For tests,
- * and for operators who rehearse failures.
+ * or pretend that the outcome is not known (before or after the store below was asked).
  *
  * Any thread; `lock` guards the rule and its count and is never held while the store below works.
  * Nothing is invented here: what comes back is the store's below or the rule's.
  */
 #include <assert.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <skv/lock.h>
 #include <skv/mem.h>
 
-#include "internal.h"
+#include <internal.h>
+
+#include "fault_store.h"
 
 struct fault {
 	struct skv_store *below;
@@ -55,8 +56,6 @@ static struct plan plan_for(struct fault *f, const char *call)
 /* True when the store below is not to be asked; then *rc is the answer. */
 static bool stops(const struct plan *p, const char *call, int *rc, struct skv_error *err)
 {
-	struct timespec t = { p->delay_ms / 1000, (long)(p->delay_ms % 1000) * 1000000 };
-
 	switch (p->kind) {
 	case SKV_FAULT_ERROR:
 		*rc = skv_fail(err, p->status, NULL, "%s: a simulated failure", call);
@@ -66,8 +65,7 @@ static bool stops(const struct plan *p, const char *call, int *rc, struct skv_er
 			       call);
 		return true;
 	case SKV_FAULT_DELAY:
-		while (nanosleep(&t, &t) != 0)
-			;
+		poll(NULL, 0, (int)p->delay_ms);
 		return false;
 	case SKV_FAULT_CALL:
 		p->fn(p->ctx, call);

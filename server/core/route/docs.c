@@ -1,6 +1,6 @@
 /*
- * docs.c - documents that an API keeps in the metadata store ("doc/<name>"); the core does not read
- * them.
+ * docs.c - documents that an API keeps in the metadata store ("doc/<name>"), with those of
+ * partition 0; the core does not read them.
  *
  * Stateless, no lock: the store does both. Readable on a standby too. Put and delete need
  * ownership, like everything the managers of a store share. A document that a manager publishes
@@ -11,9 +11,10 @@
 
 #include <skv/store.h>
 
-#include <lock/core.h>
 #include <lock/gate.h>
 #include <journal/registry_write.h>
+
+#include "route.h"
 
 #define PREFIX "doc/"
 
@@ -37,8 +38,8 @@ static int no_memory(struct skv_error *err)
 	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
-		     struct skv_error *err)
+int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_arena *a,
+			struct skv_doc *out, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
 	struct skv_buf b = { 0 };
@@ -46,7 +47,7 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 	int rc = doc_key(key, name, 1, err);
 
 	if (rc == SKV_OK)
-		rc = skv_store_get(c->store, key, &b, &version, err);
+		rc = skv_store_get(c->route->core[0]->store, key, &b, &version, err);
 	if (rc == SKV_OK) {
 		*out = (struct skv_doc){ .name = skv_arena_strndup(a, name, strlen(name)),
 					 .text = skv_arena_strndup(a, b.len ? (const char *)b.data
@@ -128,39 +129,44 @@ static int check_text(const char *text, struct skv_error *err)
 			       : SKV_OK;
 }
 
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
-		     uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
+			uint64_t *version, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key, .text = text, .fenced = true,
-			   .fence = owner_fence(c), .expect = expect };
+	struct write w = { .key = key,
+			   .text = text,
+			   .fenced = true,
+			   .fence = owner_fence(c->route->core[0]),
+			   .expect = expect };
 	int rc = doc_key(key, name, 1, err);
 
 	if (rc == SKV_OK)
 		rc = check_text(text, err);
 	if (rc == SKV_OK)
-		rc = core_gate(c, err);
+		rc = core_gate(c->route->core[0], err);
 	if (rc == SKV_OK)
-		rc = write_doc(c, &w, err);
+		rc = write_doc(c->route->core[0], &w, err);
 	if (rc == SKV_OK && version)
 		*version = w.version;
 	return rc;
 }
 
-int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key, .fenced = true, .fence = owner_fence(c),
+	struct write w = { .key = key,
+			   .fenced = true,
+			   .fence = owner_fence(c->route->core[0]),
 			   .expect = SKV_DOC_ANY };
 	int rc = doc_key(key, name, 1, err);
 
 	if (rc == SKV_OK)
-		rc = core_gate(c, err);
-	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
+		rc = core_gate(c->route->core[0], err);
+	return rc == SKV_OK ? write_doc(c->route->core[0], &w, err) : rc;
 }
 
-int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
-			 struct skv_error *err)
+int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
+			    struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
 	struct write w = { .key = key, .text = text, .expect = SKV_DOC_ANY };
@@ -168,16 +174,16 @@ int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
 
 	if (rc == SKV_OK)
 		rc = check_text(text, err);
-	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
+	return rc == SKV_OK ? write_doc(c->route->core[0], &w, err) : rc;
 }
 
-int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
+int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
 	struct write w = { .key = key, .expect = SKV_DOC_ANY };
 	int rc = doc_key(key, name, 1, err);
 
-	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
+	return rc == SKV_OK ? write_doc(c->route->core[0], &w, err) : rc;
 }
 
 struct listing {
@@ -208,15 +214,15 @@ static int list_one(void *ctx, const char *key, const void *bytes, size_t n, uin
 	return l->v[l->n].name && l->v[l->n++].text ? SKV_OK : SKV_E_NOMEM;
 }
 
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
-		      struct skv_doc **out, uint32_t *n, struct skv_error *err)
+int skv_cluster_doc_list(struct skv_cluster *c, const char *prefix, struct skv_arena *a,
+			 struct skv_doc **out, uint32_t *n, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
 	struct listing l = { .arena = a };
 	int rc = doc_key(key, prefix, 0, err);
 
 	if (rc == SKV_OK)
-		rc = skv_store_list(c->store, key, list_one, &l, err);
+		rc = skv_store_list(c->route->core[0]->store, key, list_one, &l, err);
 	*out = l.v;
 	*n = l.n;
 	return rc;

@@ -1,9 +1,9 @@
 /*
  * memory_journal.c - journal and checkpoints of the memory store.
  *
- * Owns nothing of its own; works on the partitions of memory.c under that store's lock. Bytes are
- * immutable and counted, so load takes references under the lock and delivers without it: a sink
- * may call the store, and an append meanwhile is simply not part of the delivery.
+ * Owns nothing of its own; works on the partitions of memory_store.c under that store's lock. Bytes
+ * are immutable and counted, so load takes references under the lock and delivers without it: a
+ * sink may call the store, and an append meanwhile is simply not part of the delivery.
  *
  * Any thread. Never waits.
  */
@@ -12,7 +12,7 @@
 
 #include <skv/mem.h>
 
-#include "memory.h"
+#include "memory_internal.h"
 
 static int no_memory(struct skv_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * memory.c - a metadata store in this process's memory: named stores, registry, ownership.
+ * memory_store.c - a metadata store in this process's memory: named stores, registry, ownership.
  *
  * Owns the list of named stores. One that has a name outlives its handles until it is forgotten, so
  * that a test can "restart" a manager on it; two handles see the same data like two processes on
@@ -15,7 +15,7 @@
 
 #include <skv/mem.h>
 
-#include "memory.h"
+#include "memory_internal.h"
 
 static pthread_mutex_t stores_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory *stores; /* stores_lock */

@@ -1,12 +1,14 @@
-/* memory.h - internals of the memory store, shared by memory.c and memory_journal.c. */
-#ifndef SKV_STORE_MEMORY_H
-#define SKV_STORE_MEMORY_H
+/* memory_internal.h - what memory_store.c and memory_journal.c share. */
+#ifndef SKV_TESTS_MEMORY_INTERNAL_H
+#define SKV_TESTS_MEMORY_INTERNAL_H
 
 #include <stdatomic.h>
 
 #include <skv/lock.h>
 
-#include "internal.h"
+#include <internal.h>
+
+#include "memory_store.h"
 
 /* Immutable bytes that a load may still deliver after the store has let them go. */
 struct blob {
