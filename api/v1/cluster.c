@@ -70,8 +70,8 @@ static const struct skv_field home_rows[] = {
 static const struct skv_table home_table =
 	SKV_TABLE("HomeSpec", struct skv_home_spec, home_rows, .strict = true);
 
-SKV_V1_RW(drain, skv_drain_spec)
-SKV_V1_RW(home, skv_home_spec)
+REQUEST(drain, skv_drain_spec)
+REQUEST(home, skv_home_spec)
 
 const struct skv_table *const skv_cluster_tables[] = {
 	&member_table, &member_partition_table, &cluster_view_table, &drain_table, &home_table,

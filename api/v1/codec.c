@@ -4,41 +4,38 @@
  * Stateless; any thread.
  */
 #include <skv/v1_codec.h>
+#include <skv/v1_pb.h>
 
 #include <string.h>
 #include <strings.h>
 
-#include "pb.h"
+#define KEYED REQUEST
 
-#define KEYS W
-
-#define R(m, type) .read_##m = skv_v1_read_##m,
-#define W(m, type) .write_##m = skv_v1_write_##m,
+#define REQUEST(m, type) .read_##m = skv_v1_read_##m,
+#define ANSWER(m, type) .write_##m = skv_v1_write_##m,
 
 const struct skv_v1_codec skv_v1_json = {
-	.name = "json",
 	.content_type = "application/json",
 	.no_memory = "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\","
 		     "\"detail\":{}},\"request_id\":\"\"}",
 	SKV_V1_MESSAGES
+	ANSWER(block_view, skv_block_view)
 	.write_named = skv_v1_write_named,
 	.write_error = skv_v1_write_error,
-	.read_error = skv_v1_read_error,
 };
-#undef R
-#undef W
+#undef REQUEST
+#undef ANSWER
 
-#define R(m, type) .read_##m = skv_pb_read_##m,
-#define W(m, type) .write_##m = skv_pb_write_##m,
+#define REQUEST(m, type) .read_##m = skv_pb_read_##m,
+#define ANSWER(m, type) .write_##m = skv_pb_write_##m,
 
 const struct skv_v1_codec skv_v1_pb = {
-	.name = "protobuf",
 	.content_type = "application/x-protobuf",
 	.no_memory = "\x0a\x0d" "out_of_memory" "\x12\x0d" "out of memory",
 	SKV_V1_MESSAGES
+	ANSWER(block_view, skv_block_view)
 	.write_named = skv_pb_write_named,
 	.write_error = skv_pb_write_error,
-	.read_error = skv_pb_read_error,
 };
 
 static const struct {
@@ -76,13 +73,6 @@ const struct skv_v1_codec *skv_v1_codec_of_accept(const char *accept)
 	while (accept && *accept && !codec)
 		codec = type_at(&accept);
 	return codec;
-}
-
-const struct skv_v1_codec *skv_v1_codec_named(const char *name)
-{
-	if (strcmp(name, skv_v1_json.name) == 0)
-		return &skv_v1_json;
-	return strcmp(name, skv_v1_pb.name) == 0 ? &skv_v1_pb : NULL;
 }
 
 const char *skv_v1_codec_types(void) { return "application/json, application/x-protobuf"; }

@@ -31,7 +31,7 @@ void skv_v1_write_error(struct skv_buf *out, const struct skv_error *err, const 
 int skv_v1_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out)
 {
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, NULL);
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JMAX_OBJECT, NULL);
 	struct skv_jat error = skv_jat_get(&top, "error");
 	struct skv_jat code = skv_jat_get(&error, "code"), message = skv_jat_get(&error, "message"),
 		       detail = skv_jat_get(&error, "detail");

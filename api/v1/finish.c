@@ -1,5 +1,5 @@
 /*
- * finish.c - how sessions end: finish, both ways.
+ * finish.c - finish in JSON: the request that is read, the answer that is written.
  *
  * What succeeded must be said: a finish without `success` is refused, for a forgotten field must
  * not publish blocks. No state; any thread.
@@ -73,7 +73,7 @@ int skv_v1_read_finish_req(const struct skv_v1_in *in, const char *text, size_t 
 	static const char *const fields[] = { "success", "checksums", "quiesced", NULL };
 	struct skv_finish_req r = { .tenant = in->tenant };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_FINISH, err);
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JMAX_FINISH, err);
 	struct skv_jat success = skv_jat_get(&top, "success"),
 		       sums = skv_jat_get(&top, "checksums"),
 		       quiesced = skv_jat_get(&top, "quiesced");
@@ -87,42 +87,6 @@ int skv_v1_read_finish_req(const struct skv_v1_in *in, const char *text, size_t 
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);
-}
-
-static void write_success(struct skv_buf *b, const struct skv_finish_req *req)
-{
-	skv_jout_name(b, "success");
-	if (req->mask_kind == SKV_MASK_ALL) {
-		skv_jout_bool(b, true);
-		return;
-	}
-	skv_jout_open(b, '{');
-	if (req->mask_kind == SKV_MASK_COUNT) {
-		skv_jout_field_u64(b, "count", req->mask_count);
-	} else {
-		skv_jout_name(b, "mask");
-		skv_jout_open(b, '[');
-		for (uint32_t i = 0; i < req->mask_count; i++)
-			skv_jout_bool(b, req->mask[i]);
-		skv_jout_close(b, ']');
-	}
-	skv_jout_close(b, '}');
-}
-
-void skv_v1_write_finish_req(struct skv_buf *out, const struct skv_finish_req *req)
-{
-	skv_buf_reserve(out, 64 + (size_t)req->n_checksums * 20);
-	skv_jout_begin(out);
-	write_success(out, req);
-	if (req->n_checksums) {
-		skv_jout_name(out, "checksums");
-		skv_jout_open(out, '[');
-		for (uint32_t i = 0; i < req->n_checksums; i++)
-			skv_jout_hex64(out, req->checksums[i]);
-		skv_jout_close(out, ']');
-	}
-	skv_jout_field_bool(out, "quiesced", req->quiesced);
-	skv_jout_close(out, '}');
 }
 
 void skv_v1_write_finish_res(struct skv_buf *out, const struct skv_finish_res *r)
@@ -140,37 +104,4 @@ void skv_v1_write_finish_res(struct skv_buf *out, const struct skv_finish_res *r
 		skv_jout_close(out, ']');
 	}
 	skv_jout_close(out, '}');
-}
-
-static void read_deleted(struct skv_jdoc *d, const struct skv_jat *at, struct skv_finish_res *r)
-{
-	const uint32_t n = skv_jat_array(d, at, 0, SKV_MAX_KEYS);
-	uint32_t *deleted = skv_jdoc_alloc(d, n, sizeof *deleted);
-	struct skv_jat item = skv_jat_first(at);
-
-	for (uint32_t i = 0; deleted && i < n; i++, skv_jat_next(&item))
-		deleted[i] = skv_jat_u32(d, &item, i ? deleted[i - 1] + 1 : 0, SKV_MAX_KEYS - 1);
-	r->n_deleted = n;
-	r->deleted = deleted;
-}
-
-int skv_v1_read_finish_res(const struct skv_v1_in *in, const char *text, size_t n,
-			   struct skv_finish_res *out, struct skv_error *err)
-{
-	struct skv_finish_res r = { .n_deleted = 0 };
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_FINISH, err);
-	struct skv_jat state = skv_jat_get(&top, "state"),
-		       committed = skv_jat_get(&top, "committed"),
-		       failed = skv_jat_get(&top, "failed"),
-		       deleted = skv_jat_get(&top, "deleted");
-
-	r.state = (enum skv_session_state)skv_jat_word(&d, &state, states);
-	r.committed = skv_jat_u32(&d, &committed, 0, UINT32_MAX);
-	r.failed = skv_jat_u32(&d, &failed, 0, UINT32_MAX);
-	if (deleted.v)
-		read_deleted(&d, &deleted, &r);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
 }

@@ -167,7 +167,7 @@ static int read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_fs_request q = { .file = 0 };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
+	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JMAX_OBJECT, err);
 	struct skv_jat read_chunk = skv_jat_get(&top, "read_chunk"),
 		       may_create = skv_jat_get(&top, "may_create"),
 		       file = skv_jat_get(&top, "file"), length = skv_jat_get(&top, "length");
@@ -195,7 +195,7 @@ static int read_look_request(struct skv_arena *a, const char *text, size_t n,
 	static const char *const fields[] = { "path", NULL };
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err),
+	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JMAX_OBJECT, err),
 		       path = skv_jat_get(&top, "path");
 	const char *s;
 
@@ -305,7 +305,7 @@ int skv_fs_read_answer(struct skv_arena *a, enum skv_fs_verb verb, const char *t
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_fs_answer r = { 0 };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
+	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JMAX_OBJECT, err);
 
 	if (verb == SKV_FS_OWNERS)
 		read_owners(&d, &top, &r);

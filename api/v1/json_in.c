@@ -121,12 +121,12 @@ static void fail_parse(struct skv_jdoc *d, const struct skv_json_doc *j, const c
 }
 
 struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, const char *text,
-			     size_t n, enum skv_jdir dir, size_t max_values, struct skv_error *err)
+			     size_t n, size_t max_values, struct skv_error *err)
 {
 	const struct skv_json_limits limits = { .depth = SKV_JSON_DEPTH, .values = max_values };
 	struct skv_json_doc j = { .root = NULL };
 
-	*d = (struct skv_jdoc){ .in = in, .err = err, .lenient = dir == SKV_JANSWER };
+	*d = (struct skv_jdoc){ .in = in, .err = err };
 	if (n == 0)
 		d->status =
 			skv_fail(err, SKV_E_INVALID, NULL, "the body is empty, not a JSON object");
@@ -175,7 +175,7 @@ void skv_jat_object(struct skv_jdoc *d, const struct skv_jat *at, const char *co
 {
 	const struct skv_json_node *name;
 
-	if (!is(d, at, SKV_JSON_OBJECT, "an object") || d->lenient)
+	if (!is(d, at, SKV_JSON_OBJECT, "an object"))
 		return;
 	name = skv_json_first(at->v);
 	for (uint32_t i = 0; i < at->v->n; i++) {

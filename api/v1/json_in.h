@@ -26,13 +26,11 @@
 #define SKV_JMAX_OBJECT 4096u
 #define SKV_JMAX_KEYS (2 * SKV_MAX_KEYS)
 #define SKV_JMAX_FINISH ((SKV_MAX_SPECS + 2) * SKV_MAX_KEYS)
-#define SKV_JMAX_ANSWER (8u * SKV_MAX_SPECS * SKV_MAX_KEYS + (4u << 20))
 
 struct skv_jdoc {
 	const struct skv_v1_in *in;
 	struct skv_error *err;
 	int status;   /* first failure */
-	bool lenient; /* an answer: unknown fields are skipped */
 	const void *over; /* a message whose fields keep their values where the text has none */
 };
 
@@ -52,12 +50,10 @@ struct skv_jat {
 	"begin with a letter, "                                                                 \
 	"digit or _"
 
-enum skv_jdir { SKV_JREQUEST, SKV_JANSWER };
-
 /* Parses the text, which must be one JSON object. Returns the place of that object; after a failure
  * its value is NULL and everything read from it is absent, silently. Pair with skv_jdoc_close. */
 struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, const char *text,
-			     size_t n, enum skv_jdir dir, size_t max_values, struct skv_error *err);
+			     size_t n, size_t max_values, struct skv_error *err);
 /* SKV_OK or the first failure. */
 static inline int skv_jdoc_close(const struct skv_jdoc *d) { return d->status; }
 
@@ -69,8 +65,7 @@ static inline bool skv_jdoc_ok(const struct skv_jdoc *d) { return d->status == S
 /* Zeroed memory of the arena; fails the document when there is none. */
 void *skv_jdoc_alloc(struct skv_jdoc *d, size_t n, size_t size);
 
-/* Checks that `at` is an object with no fields but `names`
- * (NULL-terminated); answers may have more. */
+/* Checks that `at` is an object with no fields but `names` (NULL-terminated). */
 void skv_jat_object(struct skv_jdoc *d, const struct skv_jat *at, const char *const *names);
 /* A field of an object, absent (v NULL) if it is not there. A JSON null is there. */
 static inline struct skv_jat skv_jat_get(const struct skv_jat *object, const char *name)

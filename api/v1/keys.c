@@ -1,5 +1,5 @@
 /*
- * keys.c - the three forms of keys, read and written.
+ * keys.c - the three forms of keys, read from JSON.
  *
  * Distinct fields, so that the number 1 and the string "1" are never mixed up: `keys` are strings,
  * hashed under the store's secret; `keys_int` numbers, the key {0, n}; `keys_hex` 128 bits as they
@@ -135,38 +135,4 @@ bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv
 	read_key(d, &at, form, &batch, out);
 	skv_key_batch_end(&batch);
 	return skv_jdoc_ok(d);
-}
-
-static void put_key(struct skv_buf *b, const struct skv_key_input *keys, uint32_t i)
-{
-	switch (keys->form) {
-	case SKV_KEYS_STRING:
-		skv_jout_string(b, keys->strings[i]);
-		break;
-	case SKV_KEYS_INT:
-		skv_jout_u64(b, keys->keys[i].lo);
-		break;
-	case SKV_KEYS_HEX:
-		skv_jout_key(b, keys->keys[i]);
-		break;
-	}
-}
-
-void skv_jout_keys(struct skv_buf *b, const struct skv_key_input *keys)
-{
-	SKV_CHECK((unsigned)keys->form <= SKV_KEYS_HEX);
-	skv_jout_name(b, skv_key_forms[keys->form]);
-	skv_jout_open(b, '[');
-	for (uint32_t i = 0; i < keys->n; i++)
-		put_key(b, keys, i);
-	skv_jout_close(b, ']');
-}
-
-void skv_jout_parent(struct skv_buf *b, const struct skv_key_input *parent)
-{
-	if (!parent)
-		return;
-	SKV_CHECK((unsigned)parent->form <= SKV_KEYS_HEX && parent->n == 1);
-	skv_jout_name(b, parent_forms[parent->form]);
-	put_key(b, parent, 0);
 }

@@ -185,7 +185,7 @@ int skv_mn_read_about(struct skv_arena *a, const char *text, size_t n, struct sk
 {
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
+	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JMAX_OBJECT, err);
 	struct skv_jat name = skv_jat_get(&top, "name"), epoch = skv_jat_get(&top, "epoch"),
 		       storage = skv_jat_get(&top, "storage");
 	struct skv_memory_node r = { .port = (uint16_t)number(&d, &top, "port", UINT16_MAX) };

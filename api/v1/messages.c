@@ -584,19 +584,19 @@ int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, st
 	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, e.field, "%s", e.message);
 }
 
-/* ---- the functions of skv/v1_codec.h --------------------------------------------------------- */
+/* ---- the functions of skv/v1_json.h and skv/v1_pb.h ------------------------------------------ */
 
-SKV_V1_RW(storage, skv_storage_spec)
-SKV_V1_RW(group, skv_group_spec)
-SKV_V1_RW(instance, skv_instance_spec)
-SKV_V1_RW(storage_view, skv_storage_view)
-SKV_V1_RW(group_view, skv_group_view)
-SKV_V1_RW(instance_view, skv_instance_view)
-SKV_V1_RW(file_wish, skv_file_wish)
-SKV_V1_RW(abort_req, skv_abort_req)
-SKV_V1_RW(keys_res, skv_keys_res)
-SKV_V1_RW(purge_req, skv_purge_req)
-SKV_V1_RW(purge_res, skv_purge_res)
+REQUEST(storage, skv_storage_spec)
+REQUEST(group, skv_group_spec)
+REQUEST(instance, skv_instance_spec)
+ANSWER(storage_view, skv_storage_view)
+ANSWER(group_view, skv_group_view)
+ANSWER(instance_view, skv_instance_view)
+REQUEST(file_wish, skv_file_wish)
+REQUEST(abort_req, skv_abort_req)
+ANSWER(keys_res, skv_keys_res)
+REQUEST(purge_req, skv_purge_req)
+ANSWER(purge_res, skv_purge_res)
 SKV_V1_CALL(delete)
 SKV_V1_CALL(trim)
 SKV_V1_CALL(pin)
@@ -604,7 +604,7 @@ SKV_V1_CALL(unpin)
 
 void skv_v1_write_named(const char *schema, struct skv_buf *out, const void *message)
 {
-	skv_table_write_json(skv_table_named(schema), out, message, NULL);
+	skv_table_write_json(skv_table_named(schema), out, message);
 }
 
 void skv_pb_write_named(const char *schema, struct skv_buf *out, const void *message)
@@ -612,10 +612,10 @@ void skv_pb_write_named(const char *schema, struct skv_buf *out, const void *mes
 	skv_table_write_pb(skv_table_named(schema), out, message, NULL);
 }
 
-int skv_v1_read_named(const char *schema, const struct skv_v1_in *in, const char *text, size_t n,
+int skv_pb_read_named(const char *schema, const struct skv_v1_in *in, const char *text, size_t n,
 		      void *out, struct skv_error *err)
 {
-	return skv_table_read_json(skv_table_named(schema), in, text, n, out, err);
+	return skv_table_read_pb(skv_table_named(schema), in, text, n, out, err);
 }
 
 /* ---- documents of the store ------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /*
  * messages.h - what the files of message tables share: short names of field flags, and the
- * functions of skv/v1_codec.h for a table. Internal to messages*.c.
+ * functions of skv/v1_json.h and skv/v1_pb.h for a table. Internal to messages*.c.
  */
 #ifndef SKV_V1_MESSAGES_H
 #define SKV_V1_MESSAGES_H
@@ -41,40 +41,45 @@ enum {
 	static const struct skv_table T##_list_table =                                             \
 		SKV_TABLE(title, struct skv_##T##_list, T##_list_rows, .long_answer = true);
 
-/* ---- the functions of skv/v1_codec.h --------------------------------------------------------- */
+/* ---- the functions of skv/v1_json.h and skv/v1_pb.h ------------------------------------------ */
 
-#define R(m, type)                                                                  \
-	int skv_v1_read_##m(const struct skv_v1_in *in, const char *text, size_t n, \
-			    struct type *out,                                       \
-			    struct skv_error *err)                                  \
-	{                                                                           \
-		return skv_table_read_json(&m##_table, in, text, n, out, err);      \
-	}                                                                           \
-	int skv_pb_read_##m(const struct skv_v1_in *in, const char *text, size_t n, \
-			    struct type *out,                                       \
-			    struct skv_error *err)                                  \
-	{                                                                           \
-		return skv_table_read_pb(&m##_table, in, text, n, out, err);        \
+#define READ(form, m, type)                                                             \
+	int skv_##form##_read_##m(const struct skv_v1_in *in, const char *text, size_t n, \
+				  struct type *out, struct skv_error *err)
+#define PB(m, type)                                                          \
+	READ(pb, m, type)                                                    \
+	{                                                                    \
+		return skv_table_read_pb(&m##_table, in, text, n, out, err); \
+	}                                                                    \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v)     \
+	{                                                                    \
+		skv_table_write_pb(&m##_table, out, v, NULL);                \
 	}
-#define W(m, type)                                                                                 \
-	void skv_v1_write_##m(struct skv_buf *out, const struct type *v)                           \
-	{                                                                                          \
-		skv_table_write_json(&m##_table, out, v, NULL);                                    \
-	}                                                                                          \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *v)                           \
-	{                                                                                          \
-		skv_table_write_pb(&m##_table, out, v, NULL);                                      \
+#define REQUEST(m, type)                                                       \
+	PB(m, type)                                                            \
+	READ(v1, m, type)                                                      \
+	{                                                                      \
+		return skv_table_read_json(&m##_table, in, text, n, out, err); \
 	}
-#define KEYS(m, type)                                                    \
-	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, \
-			      const struct skv_key_input *keys)          \
+#define ANSWER(m, type)                                                  \
+	PB(m, type)                                                      \
+	void skv_v1_write_##m(struct skv_buf *out, const struct type *v) \
 	{                                                                \
-		skv_table_write_json(&m##_table, out, v, keys);          \
-	}                                                                \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, \
-			      const struct skv_key_input *keys)          \
-	{                                                                \
-		skv_table_write_pb(&m##_table, out, v, keys);            \
+		skv_table_write_json(&m##_table, out, v);                \
+	}
+#define KEYED(m, type)                                                         \
+	READ(v1, m, type)                                                      \
+	{                                                                      \
+		return skv_table_read_json(&m##_table, in, text, n, out, err); \
+	}                                                                      \
+	READ(pb, m, type)                                                      \
+	{                                                                      \
+		return skv_table_read_pb(&m##_table, in, text, n, out, err);   \
+	}                                                                      \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v,       \
+			      const struct skv_key_input *keys)                \
+	{                                                                      \
+		skv_table_write_pb(&m##_table, out, v, keys);                  \
 	}
 /* The functions of skv/documents.h for a table. */
 #define DOCUMENT(m, type)                                                                     \

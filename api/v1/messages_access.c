@@ -134,12 +134,12 @@ static const struct skv_table tenant_view_table =
 LIST("TokenList", token, tokens)
 LIST("TenantList", tenant, tenants)
 
-SKV_V1_RW(token, skv_token_spec)
-SKV_V1_RW(tenant, skv_tenant_spec)
+REQUEST(token, skv_token_spec)
+REQUEST(tenant, skv_tenant_spec)
 
 void skv_document_write_tenant(struct skv_buf *out, const struct skv_tenant_spec *v)
 {
-	skv_table_write_json(&tenant_table, out, v, NULL);
+	skv_table_write_json(&tenant_table, out, v);
 	skv_put_u8(out, '\0');
 }
 

@@ -149,10 +149,10 @@ static const struct skv_table report_res_table =
 	SKV_TABLE("ReportResult", struct skv_report_res, report_res_rows);
 
 SKV_V1_CALL(report)
-SKV_V1_RW(move_take, skv_move_take_req)
-SKV_V1_RW(move_view, skv_move_view)
-SKV_V1_RW(move_finish_req, skv_move_finish_req)
-SKV_V1_RW(move_finish_res, skv_move_finish_res)
+REQUEST(move_take, skv_move_take_req)
+ANSWER(move_view, skv_move_view)
+REQUEST(move_finish_req, skv_move_finish_req)
+ANSWER(move_finish_res, skv_move_finish_res)
 
 const struct skv_table *const skv_move_tables[] = {
 	&move_take_table, &move_file_table, &move_slot_table, &move_view_table,

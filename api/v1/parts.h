@@ -5,6 +5,7 @@
 #define SKV_V1_PARTS_H
 
 #include <skv/json_out.h>
+#include <skv/v1_pb.h>
 
 #include "json_in.h"
 
@@ -19,14 +20,11 @@ const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *obj
 void skv_jat_no_keys(struct skv_jdoc *d, const struct skv_jat *object);
 /* Reads parent, parent_int or parent_hex, if one is there. */
 bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv_key *out);
-void skv_jout_keys(struct skv_buf *b, const struct skv_key_input *keys);
-void skv_jout_parent(struct skv_buf *b, const struct skv_key_input *parent);
 
 /* ---- location.c ------------------------------------------------------------------------------ */
 
 /* Field "files". */
 void skv_jout_files(struct skv_buf *b, const struct skv_files *files);
-void skv_jat_files(struct skv_jdoc *d, const struct skv_jat *object, struct skv_files *out);
 /* One location as the value of a field; null when its length is 0. */
 void skv_jout_location(struct skv_buf *b, const struct skv_location *loc);
 /* Largest size of one location, and of the framing of a column. */
@@ -34,8 +32,5 @@ void skv_jout_location(struct skv_buf *b, const struct skv_location *loc);
 /* Field `name`, not the first of its object: `n` columns. `p` has room for them and 64 bytes
  * more, with what the caller writes besides. */
 char *skv_jraw_locations(char *p, const char *name, const struct skv_location *loc, uint32_t n);
-/* Reads such a field of `object` into loc[n]. Its file numbers must be below `n_files`. */
-void skv_jat_locations(struct skv_jdoc *d, const struct skv_jat *object, const char *name,
-		       uint32_t n_files, struct skv_location *loc, uint32_t n);
 
 #endif

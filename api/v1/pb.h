@@ -1,14 +1,14 @@
 /*
  * pb.h - reading and writing protobuf by hand, internal to api/v1: what the hot messages of
- * slabkv.proto are made of, and the prototypes of all.
+ * slabkv.proto are made of.
  *
  * A `struct skv_pbdoc` is a message being read; the first failure sticks to it, later reads return
  * 0 or "" and change nothing. A message is walked field by field (skv_pb_next); repeated fields are
  * counted on the first walk and stored on a second, so nothing is allocated that the bytes do not
  * hold. No state; one thread per document.
  */
-#ifndef SKV_V1_PB_H
-#define SKV_V1_PB_H
+#ifndef SKV_V1_PB_PARTS_H
+#define SKV_V1_PB_PARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include <skv/bytes.h>
 #include <skv/pb.h>
 #include <skv/status.h>
-#include <skv/v1_codec.h>
+#include <skv/v1_pb.h>
 
 #define PB_NUMBER_END (1u << 29) /* field numbers are below this */
 #define PB_NO_INDEX UINT32_MAX
@@ -218,8 +218,6 @@ void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent);
 
 /* ---- pb_columns.c: files and locations of answers -------------------------------------------- */
 
-/* Relative, no empty, "." or ".." component (location.c). */
-bool skv_path_is_inside(const char *path);
 void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *files);
 /* Field `num` of a message, `n` of them. */
 void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
@@ -241,23 +239,5 @@ void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows
 void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
 		    const struct skv_pbrows *rows, uint32_t n_files,
 		    struct skv_location *loc);
-
-/* ---- the messages ---------------------------------------------------------------------------- */
-
-#define R(m, type)                                                                                 \
-	int skv_pb_read_##m(const struct skv_v1_in *in, const char *text, size_t n,                \
-			    struct type *out, struct skv_error *err);
-#define W(m, type) void skv_pb_write_##m(struct skv_buf *out, const struct type *v);
-#define KEYS(m, type)                                                                              \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *req,                         \
-			      const struct skv_key_input *keys);
-SKV_V1_MESSAGES
-#undef R
-#undef W
-#undef KEYS
-void skv_pb_write_named(const char *schema, struct skv_buf *out, const void *message);
-void skv_pb_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
-int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n,
-		      struct skv_error *out);
 
 #endif

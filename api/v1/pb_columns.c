@@ -49,11 +49,25 @@ void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *f
 	}
 }
 
+/* Relative, no empty, "." or ".." component. */
+static bool is_inside(const char *path)
+{
+	for (const char *p = path;; p++) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+			return false;
+		p += n;
+		if (!*p)
+			return true;
+	}
+}
+
 static void read_path(struct skv_pbdoc *d, const struct pb_field *f, struct skv_file_ref *out)
 {
 	const char *s = skv_pb_text(d, f, "path", PB_NO_INDEX, 0, sizeof out->path - 1);
 
-	if (skv_pb_ok(d) && *s && !skv_path_is_inside(s))
+	if (skv_pb_ok(d) && *s && !is_inside(s))
 		skv_pb_fail(d, "path", PB_NO_INDEX, SKV_E_INVALID,
 			    "is not a path below the storage's root");
 	else

@@ -1,8 +1,8 @@
 /*
- * start.c - start of a session: request and answer, both directions.
+ * start.c - start of a session in JSON: the request that is read, the answer that is written.
  *
- * The answer has one entry for each key, in order: the client's mask and checksums of the finish
- * count by them, so the reader insists on that. No state; any thread.
+ * The answer has one entry for each key, in order: the caller's mask and checksums of the finish
+ * count by them. No state; any thread.
  */
 #include "parts.h"
 
@@ -24,7 +24,7 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 					      NULL };
 	struct skv_start_req r = { .tenant = in->tenant, .request_id = "" };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_KEYS, err);
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JMAX_KEYS, err);
 	struct skv_jat id = skv_jat_get(&top, "request_id"), specs = skv_jat_get(&top, "specs"),
 		       deadline = skv_jat_get(&top, "deadline_ms"),
 		       independent = skv_jat_get(&top, "independent"),
@@ -49,27 +49,6 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);
-}
-
-void skv_v1_write_start_req(struct skv_buf *out, const struct skv_start_req *req,
-			    const struct skv_key_input *keys)
-{
-	skv_jout_begin(out);
-	if (req->request_id[0])
-		skv_jout_field_string(out, "request_id", req->request_id);
-	if (req->n_specs)
-		skv_jout_field_strings(out, "specs", req->specs, req->n_specs);
-	if (req->deadline_ms)
-		skv_jout_field_u64(out, "deadline_ms", req->deadline_ms);
-	if (req->independent)
-		skv_jout_field_bool(out, "independent", true);
-	if (req->selective)
-		skv_jout_field_bool(out, "selective", true);
-	if (req->n_avoid)
-		skv_jout_field_strings(out, "avoid", req->avoid, req->n_avoid);
-	skv_jout_parent(out, keys->parent);
-	skv_jout_keys(out, keys);
-	skv_jout_close(out, '}');
 }
 
 static void write_outcome(struct skv_buf *b, const struct skv_start_res *r, uint32_t i)
@@ -120,77 +99,4 @@ void skv_v1_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 		write_outcome(out, r, i);
 	skv_jout_close(out, ']');
 	skv_jout_close(out, '}');
-}
-
-static void read_outcome(struct skv_jdoc *d, const struct skv_jat *at, struct skv_start_res *r,
-			 uint32_t i)
-{
-	struct skv_jat index = skv_jat_get(at, "index"), outcome = skv_jat_get(at, "outcome");
-
-	SKV_CHECK(i < r->n_keys);
-	skv_jat_u32(d, &index, i, i);
-	r->outcome[i] = (uint8_t)skv_jat_word(d, &outcome, outcomes);
-	if (r->outcome[i] == SKV_START_WRITE)
-		skv_jat_locations(d, at, "locations", r->files.n, r->loc + (size_t)i * r->n_specs,
-				  r->n_specs);
-}
-
-/* The entries of an open session. A session that has ended has none (its keys may not be counted
- * either): then there is nothing to write. */
-static void read_outcomes(struct skv_jdoc *d, const struct skv_jat *top, struct skv_start_res *r)
-{
-	struct skv_jat blocks = skv_jat_get(top, "blocks"), item = skv_jat_first(&blocks);
-	struct skv_jat n_write = skv_jat_get(top, "n_write");
-	bool open = r->state == SKV_SESSION_OPEN;
-	uint32_t n = skv_jat_array(d, &blocks, open ? r->n_keys : 0, r->n_keys), writes = 0;
-
-	r->n_write = skv_jat_u32(d, &n_write, 0, open ? r->n_keys : SKV_MAX_KEYS);
-	r->outcome = skv_jdoc_alloc(d, r->n_keys, sizeof *r->outcome);
-	r->loc = skv_jdoc_alloc(d, (size_t)r->n_keys * r->n_specs, sizeof *r->loc);
-	if (!skv_jdoc_ok(d))
-		return;
-	if (!open) {
-		memset(r->outcome, SKV_START_BUSY, r->n_keys);
-		return;
-	}
-	for (uint32_t i = 0; skv_jdoc_ok(d) && i < n; i++, skv_jat_next(&item)) {
-		read_outcome(d, &item, r, i);
-		writes += r->outcome[i] == SKV_START_WRITE;
-	}
-	if (writes != r->n_write)
-		skv_jdoc_fail(d, &n_write, SKV_E_INVALID, "there are %u blocks to write", writes);
-}
-
-static void read_session(struct skv_jdoc *d, const struct skv_jat *at, struct skv_start_res *r)
-{
-	if (skv_jat_is(at, SKV_JSON_STRING) && at->v->n == 0)
-		return;
-	skv_jat_key_hex(d, at);
-	if (skv_jdoc_ok(d))
-		memcpy(r->session, at->v->s, SKV_SESSION_ID_HEX);
-}
-
-int skv_v1_read_start_res(const struct skv_v1_in *in, const char *text, size_t n,
-			  struct skv_start_res *out, struct skv_error *err)
-{
-	struct skv_start_res r = { .session = "" };
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_ANSWER, err);
-	struct skv_jat session = skv_jat_get(&top, "session"), state = skv_jat_get(&top, "state"),
-		       deadline = skv_jat_get(&top, "deadline_ms"),
-		       n_keys = skv_jat_get(&top, "n_keys"), specs = skv_jat_get(&top, "specs"),
-		       copies = skv_jat_get(&top, "copy_instance");
-
-	read_session(&d, &session, &r);
-	r.state = (enum skv_session_state)skv_jat_word(&d, &state, states);
-	r.deadline_ms = skv_jat_u32(&d, &deadline, 0, UINT32_MAX);
-	r.n_keys = skv_jat_u32(&d, &n_keys, 0, SKV_MAX_KEYS);
-	r.specs = skv_jat_names(&d, &specs, 0, SKV_MAX_SPECS, &r.n_specs);
-	if (copies.v)
-		r.copy_instance = skv_jat_model_name(&d, &copies);
-	skv_jat_files(&d, &top, &r.files);
-	read_outcomes(&d, &top, &r);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
 }

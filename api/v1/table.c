@@ -77,8 +77,6 @@ bool skv_table_all(const struct skv_table *t, const void *message)
 
 size_t skv_table_values(const struct skv_table *t)
 {
-	if (t->long_answer)
-		return SKV_JMAX_ANSWER;
 	for (uint32_t i = 0; i < t->n; i++)
 		if (skv_field_counted(&t->fields[i]) && !skv_field_repeated(&t->fields[i]))
 			return SKV_JMAX_KEYS;

@@ -209,8 +209,8 @@ const char *skv_v1_openapi_base(void);
 
 /* ---- table_json.c, table_pb.c ---------------------------------------------------------------- */
 
-/* One JSON object, or one protobuf message, into *out, which is a struct of the table and
- * changes on success only. */
+/* A request as one JSON object, or one protobuf message, into *out, which is a struct of the table
+ * and changes on success only. */
 int skv_table_read_json(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
 			size_t n, void *out, struct skv_error *err);
 /* Reads one JSON object over a message that has values: fields that the text does not have keep
@@ -221,9 +221,8 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 		      size_t n, void *out, struct skv_error *err);
 /* Refused beyond that many fields, those of messages inside counted. */
 #define SKV_TABLE_PB_FIELDS 4096u
+void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message);
 /* `keys`: those of its KEYS, in the caller's form; NULL if there are none. */
-void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message,
-			  const struct skv_key_input *keys);
 void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message,
 			const struct skv_key_input *keys);
 

@@ -53,16 +53,6 @@ static void read_elements(struct skv_jdoc *d, const struct skv_field *f, const s
 	}
 }
 
-static const char *read_uuid(struct skv_jdoc *d, const struct skv_jat *at)
-{
-	const char *text = skv_jat_string(d, at, 36, 36);
-	uint8_t bytes[16];
-
-	if (skv_jdoc_ok(d) && skv_uuid_from_text(text, bytes) != SKV_OK)
-		skv_jdoc_fail(d, at, SKV_E_INVALID, "is not a UUID");
-	return skv_jdoc_ok(d) ? text : "";
-}
-
 static void read_keys(struct skv_jdoc *d, const struct skv_table *t, const struct skv_field *f,
 		      const struct skv_jat *object, void *message)
 {
@@ -73,19 +63,6 @@ static void read_keys(struct skv_jdoc *d, const struct skv_table *t, const struc
 		skv_jat_no_keys(d, object);
 	else
 		keys = skv_jat_keys(d, object, &n);
-	memcpy((char *)message + f->at, &keys, sizeof keys);
-	skv_field_set_count(f, message, n);
-}
-
-static void read_key_list(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at,
-			  void *message)
-{
-	const uint32_t n = skv_jat_array(d, at, f->least, f->most);
-	struct skv_key *keys = skv_jdoc_alloc(d, (size_t)n + 1, sizeof *keys);
-	struct skv_jat item = skv_jat_first(at);
-
-	for (uint32_t i = 0; skv_jdoc_ok(d) && i < n; i++, skv_jat_next(&item))
-		keys[i] = skv_jat_key_hex(d, &item);
 	memcpy((char *)message + f->at, &keys, sizeof keys);
 	skv_field_set_count(f, message, n);
 }
@@ -142,12 +119,6 @@ static void read_value(struct skv_jdoc *d, const struct skv_field *f, const stru
 	case SKV_KIND_MODEL_NAME:
 		skv_field_set_text(f, message, skv_jat_model_name(d, at));
 		break;
-	case SKV_KIND_UUID:
-		skv_field_set_text(f, message, read_uuid(d, at));
-		break;
-	case SKV_KIND_CHARS:
-		skv_field_set_text(f, message, skv_jat_string(d, at, 0, f->width - 1));
-		break;
 	case SKV_KIND_TEXTS:
 	case SKV_KIND_NAMES:
 	case SKV_KIND_MESSAGES:
@@ -155,9 +126,6 @@ static void read_value(struct skv_jdoc *d, const struct skv_field *f, const stru
 		break;
 	case SKV_KIND_ALL:
 		read_all(d, f, at, message);
-		break;
-	case SKV_KIND_KEY_LIST:
-		read_key_list(d, f, at, message);
 		break;
 	case SKV_KIND_MARKS:
 		read_marks(d, f, at, message);
@@ -196,16 +164,14 @@ static void read_fields(struct skv_jdoc *d, const struct skv_table *t, const str
 
 			if (skv_field_turn(f) != turn || f->kind == SKV_KIND_TENANT)
 				continue;
-			if (f->kind == SKV_KIND_PART)
-				read_fields(d, f->of, at, (char *)message + f->at);
-			else if (f->kind == SKV_KIND_KEYS)
+			if (f->kind == SKV_KIND_KEYS)
 				read_keys(d, t, f, at, message);
 			else
 				read_field(d, f, at, message);
 		}
 }
 
-/* Refuses fields that the table does not have, unless it is an answer. */
+/* Refuses fields that the table does not have. */
 static void check_names(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at)
 {
 	const char *names[SKV_TABLE_FIELDS + 3];
@@ -213,7 +179,6 @@ static void check_names(struct skv_jdoc *d, const struct skv_table *t, const str
 
 	SKV_CHECK(t->n <= SKV_TABLE_FIELDS);
 	for (uint32_t i = 0; i < t->n; i++) {
-		SKV_CHECK(d->lenient || t->fields[i].kind != SKV_KIND_PART);
 		if (t->fields[i].kind == SKV_KIND_KEYS)
 			for (int form = 1; form < 3; form++)
 				names[n++] = skv_key_forms[form];
@@ -239,13 +204,12 @@ int skv_table_read_json(const struct skv_table *t, const struct skv_v1_in *in, c
 	struct skv_jat top;
 	void *message;
 
-	SKV_CHECK(skv_table_sound(t));
+	SKV_CHECK(skv_table_sound(t) && t->strict);
 	if (n == 0 && t->no_body) {
 		text = "{}";
 		n = 2;
 	}
-	top = skv_jdoc_open(&d, in, text, n, t->strict ? SKV_JREQUEST : SKV_JANSWER,
-			    skv_table_values(t), err);
+	top = skv_jdoc_open(&d, in, text, n, skv_table_values(t), err);
 	message = skv_jdoc_alloc(&d, 1, t->size);
 	if (message)
 		read_object(&d, t, &top, message);
@@ -258,8 +222,7 @@ int skv_table_lay_json(const struct skv_table *t, const struct skv_v1_in *in, co
 		       size_t n, void *message, struct skv_error *err)
 {
 	struct skv_jdoc d;
-	struct skv_jat top =
-		skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, skv_table_values(t), err);
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, skv_table_values(t), err);
 
 	SKV_CHECK(skv_table_sound(t) && t->strict);
 	d.over = message;
@@ -270,8 +233,7 @@ int skv_table_lay_json(const struct skv_table *t, const struct skv_v1_in *in, co
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message,
-			 const struct skv_key_input *keys);
+static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message);
 
 static void write_number(struct skv_buf *b, const struct skv_field *f, uint64_t v)
 {
@@ -299,7 +261,7 @@ static void write_elements(struct skv_buf *b, const struct skv_field *f, const v
 			continue;
 		}
 		skv_jout_open(b, '{');
-		write_fields(b, f->of, skv_field_element(f, message, i), NULL);
+		write_fields(b, f->of, skv_field_element(f, message, i));
 		skv_jout_close(b, '}');
 	}
 	skv_jout_close(b, ']');
@@ -334,22 +296,26 @@ static void write_marks(struct skv_buf *b, const struct skv_field *f, const void
 
 static void write_key_list(struct skv_buf *b, const struct skv_field *f, const void *message)
 {
-	struct skv_key_input keys = { .form = SKV_KEYS_HEX, .n = skv_field_count(f, message) };
+	const uint32_t n = skv_field_count(f, message);
+	const struct skv_key *keys;
 
-	memcpy(&keys.keys, skv_field_in(f, message), sizeof keys.keys);
-	SKV_CHECK(keys.n <= f->most);
-	skv_buf_reserve(b, 64 + (size_t)keys.n * 36);
-	skv_jout_keys(b, &keys);
+	memcpy(&keys, skv_field_in(f, message), sizeof keys);
+	SKV_CHECK(n <= f->most);
+	skv_buf_reserve(b, 64 + (size_t)n * 36);
+	skv_jout_name(b, f->name);
+	skv_jout_open(b, '[');
+	for (uint32_t i = 0; i < n; i++)
+		skv_jout_key(b, keys[i]);
+	skv_jout_close(b, ']');
 }
 
-static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message,
-			 const struct skv_key_input *keys)
+static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct skv_field *f = &t->fields[i];
 
 		if (f->kind == SKV_KIND_PART)
-			write_fields(b, f->of, skv_field_in(f, message), NULL);
+			write_fields(b, f->of, skv_field_in(f, message));
 		else if (skv_field_repeated(f))
 			write_elements(b, f, message);
 		else if (skv_field_numeric(f))
@@ -358,18 +324,15 @@ static void write_fields(struct skv_buf *b, const struct skv_table *t, const voi
 			write_marks(b, f, message);
 		else if (f->kind == SKV_KIND_KEY_LIST)
 			write_key_list(b, f, message);
-		else if (f->kind == SKV_KIND_KEYS && keys->n)
-			skv_jout_keys(b, keys);
-		else if (f->kind != SKV_KIND_TENANT && f->kind != SKV_KIND_KEYS)
+		else if (f->kind != SKV_KIND_TENANT)
 			write_text(b, f, skv_field_text(f, message));
 	}
 }
 
-void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message,
-			  const struct skv_key_input *keys)
+void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message)
 {
 	SKV_CHECK(skv_table_sound(t));
 	skv_jout_begin(out);
-	write_fields(out, t, message, keys);
+	write_fields(out, t, message);
 	skv_jout_close(out, '}');
 }

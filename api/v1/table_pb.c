@@ -13,6 +13,9 @@
 #include <skv/superblock.h>
 #include <skv/utf8.h>
 
+/* How many fields an answer, or a document of the store, may have. */
+#define ANSWER_FIELDS (8u * SKV_MAX_SPECS * SKV_MAX_KEYS + (4u << 20))
+
 #define DEPTH 8u /* of our own messages, with room */
 #define FAIL(d, name, ...) skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, __VA_ARGS__)
 
@@ -417,7 +420,7 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 {
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd r = skv_rd_make(text, n);
-	size_t fields = t->long_answer || in->stored ? SKV_JMAX_ANSWER : SKV_TABLE_PB_FIELDS;
+	size_t fields = t->long_answer || in->stored ? ANSWER_FIELDS : SKV_TABLE_PB_FIELDS;
 	uint64_t seen = 0;
 	void *message;
 

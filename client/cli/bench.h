@@ -115,8 +115,8 @@ struct skv_bench_outcome {
 bool skv_bench_call_open(struct skv_bench_call *c, struct skv_bench *b, uint32_t keys);
 void skv_bench_call_close(struct skv_bench_call *c);
 
-/* Adds the operations of b->api with this name to b->ops; all of them if NULL. With --codec only
- * those over that codec. False when there is none, or no room. */
+/* Adds the operations of b->api with this name to b->ops; all of them if NULL.
+ * False when there is none, or no room. */
 bool skv_bench_op_add(struct skv_bench *b, const char *option);
 /* Fills c->ids with b->keys blocks that a lookup asks for; how many of them are there. */
 uint32_t skv_bench_name_hits(struct skv_bench_call *c);

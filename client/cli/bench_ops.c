@@ -265,30 +265,22 @@ static const struct skv_bench_op ops[] = {
 	  .halves = { "start", "finish" },
 	  .call = call_start },
 	{ .name = "delete", .option = "delete", .prepare = prepare_delete, .call = call_delete },
-	{ .name = "get json", .option = "get", .api = SKV_BENCH_KVCM, .call = skv_bench_kvcm_get },
-	{ .name = "get grpc", .option = "get", .api = SKV_BENCH_KVCM, .grpc = true,
+	{ .name = "get json", .option = "get-json", .api = SKV_BENCH_KVCM,
+	  .call = skv_bench_kvcm_get },
+	{ .name = "get grpc", .option = "get-grpc", .api = SKV_BENCH_KVCM, .grpc = true,
 	  .call = skv_bench_kvcm_get },
 	{ .name = "write json",
-	  .option = "write",
+	  .option = "write-json",
 	  .halves = { "start", "finish" },
 	  .api = SKV_BENCH_KVCM,
 	  .call = skv_bench_kvcm_write },
 	{ .name = "write grpc",
-	  .option = "write",
+	  .option = "write-grpc",
 	  .halves = { "start", "finish" },
 	  .api = SKV_BENCH_KVCM,
 	  .grpc = true,
 	  .call = skv_bench_kvcm_write },
 };
-
-static bool wanted(const struct skv_bench *b, const struct skv_bench_op *op, const char *option)
-{
-	const char *codec = b->cli->codec;
-
-	if (op->api != b->api || (option && strcmp(op->option, option) != 0))
-		return false;
-	return b->api == SKV_BENCH_V1 || !codec || op->grpc == (strcmp(codec, "protobuf") == 0);
-}
 
 bool skv_bench_op_add(struct skv_bench *b, const char *option)
 {
@@ -297,7 +289,7 @@ bool skv_bench_op_add(struct skv_bench *b, const char *option)
 	_Static_assert(sizeof ops / sizeof ops[0] <= SKV_BENCH_SIZES,
 		       "without --ops all of them have room");
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-		if (!wanted(b, &ops[i], option))
+		if (ops[i].api != b->api || (option && strcmp(ops[i].option, option) != 0))
 			continue;
 		if (b->n_ops == SKV_BENCH_SIZES)
 			return false;

@@ -40,7 +40,6 @@ struct skv_cli {
 	char *token; /* skv_malloc, or NULL */
 	uint32_t timeout_ms;
 	const char *engine; /* NULL: the library's choice */
-	const char *codec; /* NULL: the library's */
 	struct slabkv_options library; /* what -o has set; the rest are defaults */
 	bool json;
 	bool yes;    /* what destroys is not asked about */
@@ -81,7 +80,7 @@ int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv);
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* Global options that may also stand after the command: --url, --token, --token-file, --json,
- * --mount, --timeout, --engine, --option, --codec, --yes, --help. Put SKV_CLI_GLOBAL_OPTIONS into
+ * --mount, --timeout, --engine, --option, --yes, --help. Put SKV_CLI_GLOBAL_OPTIONS into
  * the command's table of long options, SKV_CLI_SHORT into its short ones, and pass what getopt_long
  * returned if the command does not know it: SKV_EXIT_OK when it was one of them, -1 when --help was
  * printed (end with SKV_EXIT_OK), else SKV_EXIT_USAGE (a message has been printed). */
@@ -90,7 +89,6 @@ enum {
 	SKV_OPT_TOKEN,
 	SKV_OPT_TOKEN_FILE,
 	SKV_OPT_JSON,
-	SKV_OPT_CODEC,
 	SKV_OPT_MOUNT,
 	SKV_OPT_TIMEOUT,
 	SKV_OPT_ENGINE,
@@ -104,7 +102,6 @@ enum {
 	{ "token", required_argument, NULL, SKV_OPT_TOKEN },                                       \
 	{ "token-file", required_argument, NULL, SKV_OPT_TOKEN_FILE },                             \
 	{ "json", no_argument, NULL, SKV_OPT_JSON },                                               \
-	{ "codec", required_argument, NULL, SKV_OPT_CODEC },                                       \
 	{ "mount", required_argument, NULL, SKV_OPT_MOUNT },                                       \
 	{ "timeout", required_argument, NULL, SKV_OPT_TIMEOUT },                                   \
 	{ "engine", required_argument, NULL, SKV_OPT_ENGINE },                                     \

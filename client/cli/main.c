@@ -115,10 +115,10 @@ static const struct command commands[] = {
 	  "simulate --hits\n" },
 	{ "bench", skv_cmd_bench, "[options]",
 	  "calls/s, latency, manager CPU; or put and get of bytes",
-	  "  --api v1|kvcm         the native API, or the calls of KVCM's clients over JSON and\n"
-	  "                        gRPC; --codec json or protobuf measures one of the two\n"
+	  "  --api v1|kvcm         the native API, or the calls of KVCM's clients\n"
 	  "  --grpc HOST:PORT      the manager's gRPC port (default: 127.0.0.1:7334)\n"
-	  "  --ops LIST            of lookup,match,start,delete; kvcm: get,write (default: all)\n"
+	  "  --ops LIST            of lookup,match,start,delete; kvcm: get-json,get-grpc,\n"
+	  "                        write-json,write-grpc (default: all)\n"
 	  "  --keys LIST           keys of a call, 1..16384 (default: 1,512; with --data 16)\n"
 	  "  --clients N           threads (default: 4)\n"
 	  "  --seconds S           for each operation, e.g. 0.5 (default: 5)\n"
@@ -272,8 +272,6 @@ static const char global_help[] =
 	"                        $SLABKV_ENGINE, auto)\n"
 	"  -o, --option NAME=VALUE  an option of the library, e.g. hf3fs_mount_point=/3fs/stage;\n"
 	"                        -o help lists them\n"
-	"  --codec CODEC         how requests travel: protobuf (default: $SLABKV_CODEC,\n"
-	"                        protobuf) or json\n"
 	"  --json                output for programs; errors too, as an object on stderr\n"
 	"  --yes                 do what would be asked about\n"
 	"  --help, --version\n"
@@ -377,7 +375,6 @@ static int run(struct skv_cli *cli, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct skv_cli cli = { .timeout_ms = 10000, .help = help };
-	const char *codec = getenv("SLABKV_CODEC");
 	const char *url = getenv("SLABKV_URL");
 	const char *token = getenv("SLABKV_TOKEN");
 	const char *trace = getenv("TRACEPARENT");
@@ -387,8 +384,6 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails with EFBIG */
 	slabkv_options_init(&cli.library, sizeof cli.library);
 	cli.url = url && url[0] ? url : "http://127.0.0.1:7333"; /* as slabkv.h documents */
-	if (codec && codec[0])
-		cli.codec = codec;
 	slabkv_trace(trace); /* what is none counts as absent */
 	if (token && token[0])
 		rc = skv_cli_set_token(&cli, token);

@@ -127,9 +127,6 @@ int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value)
 	case SKV_OPT_ENGINE:
 		cli->engine = value; /* the library knows which there are */
 		return SKV_EXIT_OK;
-	case SKV_OPT_CODEC:
-		cli->codec = value;
-		return SKV_EXIT_OK;
 	case 'o':
 		return set_option(cli, value);
 	case SKV_OPT_JSON:

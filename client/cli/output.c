@@ -25,7 +25,6 @@ void skv_cli_options(const struct skv_cli *cli, struct slabkv_options *o)
 	o->token = cli->token;
 	o->timeout_ms = cli->timeout_ms;
 	o->engine = cli->engine;
-	o->codec = cli->codec;
 	/* An interactive user does not want to wait long for a manager that is down. */
 	o->rounds = 4;
 }

@@ -206,9 +206,6 @@ struct slabkv_options {
 	void *on_mismatch_ctx;
 	/* Requests that "uring" keeps in flight per call, at most 1024. 0: 64. */
 	uint32_t depth;
-	/* Encoding of requests: "protobuf" (default, also NULL) or "json". A manager that does not
-	 * accept protobuf is sent JSON from then on. */
-	const char *codec;
 	/* For asynchronous queues opened without options of their own. 0: their defaults. */
 	uint32_t async_threads;
 	uint32_t async_in_flight;

@@ -19,6 +19,8 @@
  */
 #include "client.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -48,15 +50,12 @@ static bool worth_retry(int status)
 	}
 }
 
-/* What the answer is written in. No protobuf message begins with '{': that would be a group. */
-static const struct skv_v1_codec *codec_of(const struct skv_call *c, const struct skv_buf *body)
+/* The error in the response body, if the HTTP status says that it is one. A manager that cannot
+ * tell what was asked answers in JSON; no protobuf message begins with '{' (that would be a group).
+ */
+static int read_status(long http_status, const struct skv_buf *body, struct skv_error *err)
 {
-	return !c->codec || (body->len && body->data[0] == '{') ? &skv_v1_json : c->codec;
-}
-
-/* The error in the response body, if the HTTP status says that it is one. */
-static int read_status(long http_status, const struct skv_answer *a, struct skv_error *err)
-{
+	const bool json = body->len && body->data[0] == '{';
 	struct skv_error told;
 	struct skv_arena arena;
 	struct skv_v1_in in = { .arena = &arena };
@@ -66,7 +65,8 @@ static int read_status(long http_status, const struct skv_answer *a, struct skv_
 		return SKV_OK;
 	skv_error_clear(&told);
 	skv_arena_init(&arena);
-	rc = a->codec->read_error(&in, (const char *)a->body.data, a->body.len, &told);
+	rc = (json ? skv_v1_read_error : skv_pb_read_error)(&in, (const char *)body->data,
+							    body->len, &told);
 	skv_arena_destroy(&arena);
 	if (rc != SKV_OK && told.status == rc) {
 		if (err)
@@ -146,8 +146,7 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 				      .hedge_ms = kv->hedge_ms,
 				      .plain = r->forwards,
 				      .trace = skv_trace_of_thread(),
-				      .form = c->codec == &skv_v1_pb ? SKV_HTTP_PROTOBUF
-					      : SKV_HTTP_JSON,
+				      .form = c->json ? SKV_HTTP_JSON : SKV_HTTP_PROTOBUF,
 				      .wanted = kv->owners ? SKV_OWNER_NOTE : NULL,
 				      .got = note };
 	struct skv_buf url = { 0 }, other = { 0 };
@@ -166,7 +165,7 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 	q.url = (const char *)url.data;
 	q.hedge_url = (const char *)other.data;
 	q.hedged = &hedged;
-	SKV_CHECK(url.len > 1 && url.data[url.len - 1] == 0 && a->codec);
+	SKV_CHECK(url.len > 1 && url.data[url.len - 1] == 0);
 	if (c->body) {
 		q.body = c->body->data;
 		q.body_len = c->body->len;
@@ -180,9 +179,8 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 	}
 	r->at = hedged ? hedge : r->at;
 	r->noted = rc == SKV_OK && skv_owner_note_read(note, &r->note);
-	a->codec = codec_of(c, &a->body);
 	if (rc == SKV_OK)
-		rc = read_status(http_status, a, err);
+		rc = read_status(http_status, &a->body, err);
 	skv_buf_destroy(&url);
 	skv_buf_destroy(&other);
 	return rc;
@@ -351,7 +349,7 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 	SKV_CHECK(c->op && c->method && c->path[0] == '/' && rounds > 0);
 	end_us = ends_us < end_us ? ends_us : end_us;
 	SKV_CHECK(skv_thread_locks == 0); /* never wait for a manager with a lock held */
-	*a = (struct skv_answer){ .codec = &skv_v1_json };
+	*a = (struct skv_answer){ 0 };
 	if (c->body && c->body->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no time left", c->op);
@@ -370,4 +368,40 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 	if (kv->on_call)
 		kv->on_call(kv->on_call_ctx, c->op, skv_now_us() - begin_us, rc);
 	return rc;
+}
+
+/* ---- an operation in protobuf ---------------------------------------------------------------- */
+
+void skv_exchange_begin(struct skv_exchange *x, const char *op, const char *method,
+			const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	memset(x, 0, sizeof *x);
+	va_start(ap, format);
+	n = vsnprintf(x->path, sizeof x->path, format, ap);
+	va_end(ap);
+	SKV_CHECK(n > 0 && (size_t)n < sizeof x->path);
+	x->call = (struct skv_call){ .op = op, .method = method, .path = x->path };
+	if (strcmp(method, "GET") != 0)
+		x->call.body = &x->body;
+}
+
+int skv_exchange_do(struct slabkv *kv, struct skv_exchange *x, struct skv_error *err)
+{
+	SKV_CHECK(x->call.path == x->path);
+	return skv_call_do(kv, &x->call, &x->answer, err);
+}
+
+void skv_exchange_end(struct skv_exchange *x)
+{
+	skv_buf_destroy(&x->body);
+	skv_buf_destroy(&x->answer.body);
+}
+
+int skv_bad_answer(const struct skv_exchange *x, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_INTERNAL, NULL,
+			"%s: the manager's answer does not match the request", x->call.op);
 }

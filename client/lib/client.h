@@ -19,7 +19,7 @@
 #include <skv/lock.h>
 #include <skv/ops.h>
 #include <skv/status.h>
-#include <skv/v1_codec.h>
+#include <skv/v1_pb.h>
 
 #include <slabkv.h>
 
@@ -30,6 +30,7 @@
 #include "owners.h"
 #include "plan.h"
 
+#define SKV_PATH_MAX 512u /* of a URL, behind the manager's address */
 #define SKV_MAX_URLS 16u
 #define SKV_MAX_MOUNTS 64u
 #define SKV_DEFAULT_URL "http://127.0.0.1:7333"
@@ -42,7 +43,6 @@ struct slabkv {
 	atomic_uint current; /* the URL that answered last */
 	atomic_uint_fast64_t forward_until_us; /* calls without a known owner are forwarded */
 	struct skv_owners *owners; /* who owns what; NULL: a single manager, which need not tell */
-	const struct skv_v1_codec *codec; /* of requests and answers */
 	uint32_t timeout_ms;
 	uint32_t io_timeout_ms; /* of a whole get or put; 0: none */
 	uint32_t rounds;
@@ -119,7 +119,7 @@ struct skv_call {
 	const char *path;   /* "/v1/..." */
 	const char *about;  /* another path, of what it is about; NULL: its own says so */
 	const struct skv_buf *body; /* may be NULL */
-	const struct skv_v1_codec *codec; /* of the body and wanted for the answer; NULL: JSON */
+	bool json;          /* body and answer; else protobuf */
 	uint32_t rounds;    /* 0 = the handle's */
 	uint32_t timeout_ms; /* at most; 0 = the handle's */
 };
@@ -127,12 +127,29 @@ struct skv_call {
 struct skv_answer {
 	struct skv_buf body; /* release with skv_buf_destroy, also after an error */
 	uint64_t sent_ms;    /* clock just before the answered request was sent */
-	const struct skv_v1_codec *codec; /* of body */
 };
 
 /* Retries as long as that can help (so only for idempotent operations), within timeout_ms. */
 int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *a,
 		struct skv_error *err);
+
+/* An operation in protobuf, from skv_exchange_begin to skv_exchange_end: its request is written
+ * into `body`, its answer read from answer.body. Stays where it was begun. */
+struct skv_exchange {
+	struct skv_call call;
+	char path[SKV_PATH_MAX];
+	struct skv_buf body;
+	struct skv_answer answer;
+};
+/* `format` makes the path. */
+void skv_exchange_begin(struct skv_exchange *x, const char *op, const char *method,
+			const char *format, ...) __attribute__((format(printf, 4, 5)));
+int skv_exchange_do(struct slabkv *kv, struct skv_exchange *x, struct skv_error *err);
+void skv_exchange_end(struct skv_exchange *x);
+/* The answer as the two arguments `text, n` of a reader. */
+#define SKV_ANSWER(x) (const char *)(x).answer.body.data, (x).answer.body.len
+/* SKV_E_INTERNAL: the answer contradicts its request. */
+int skv_bad_answer(const struct skv_exchange *x, struct skv_error *err);
 
 /* ---- result.c: results that the caller frees, and the edge ----------------------------------- */
 
@@ -179,9 +196,10 @@ bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *
 int skv_name_check(const char *name, const char *field, struct skv_error *err);
 /* Of an instance: may hold slashes. */
 int skv_model_name_check(const char *name, const char *field, struct skv_error *err);
-/* A checked name as one segment of a path: '/' becomes %2F. Returns `out`. */
-#define SKV_PATH_NAME (3 * SKV_MAX_NAME + 1)
-const char *skv_path_name(const char *name, char out[SKV_PATH_NAME]);
+/* A checked name as one segment of a path: '/' becomes %2F. Lives as long as the block around. */
+#define SKV_SEGMENT_MAX (3 * SKV_MAX_NAME + 1)
+#define SKV_SEGMENT(name) skv_path_segment(name, (char[SKV_SEGMENT_MAX]){ 0 })
+const char *skv_path_segment(const char *name, char out[SKV_SEGMENT_MAX]);
 
 /* ---- query.c, session.c: operations as the data path uses them ------------------------------- */
 

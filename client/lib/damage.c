@@ -7,9 +7,7 @@
  * State: kv->report_again_ms. Any thread.
  */
 #include "client.h"
-#include "paths.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <skv/log.h>
@@ -66,27 +64,20 @@ static void post(struct slabkv *kv, const char *instance, const struct skv_key_i
 		 const struct skv_damage_list *l)
 {
 	const struct skv_report_req req = { .n_damaged = l->n, .damaged = l->v };
-	char path[SKV_PATH_MAX];
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
 	struct skv_error err = { 0 };
-	struct skv_call c = { .op = "report", .method = "POST", .path = path, .body = &body,
-			      .rounds = 1, .timeout_ms = REPORT_MS };
-	int rc;
+	struct skv_exchange x;
 
-	snprintf(path, sizeof path, SKV_PATH_REPORT,
-		 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
-	c.codec = kv->codec;
-	c.codec->write_report_req(&body, &req, keys);
-	rc = skv_call_do(kv, &c, &answer, &err);
-	if (rc != SKV_OK) {
+	skv_exchange_begin(&x, "report", "POST", "/v1/instances/%s/report", SKV_SEGMENT(instance));
+	x.call.rounds = 1;
+	x.call.timeout_ms = REPORT_MS;
+	skv_pb_write_report_req(&x.body, &req, keys);
+	if (skv_exchange_do(kv, &x, &err) != SKV_OK) {
 		atomic_store_explicit(&kv->report_again_ms, skv_now_ms(kv->clock) + REPORT_REST_MS,
 				      memory_order_relaxed);
 		skv_log(SKV_LOG_WARN, "client", "damaged slots that could not be reported: %u: %s",
 			l->n, err.message);
 	}
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+	skv_exchange_end(&x);
 }
 
 void skv_damage_report(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,

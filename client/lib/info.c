@@ -3,9 +3,7 @@
  * passed on unchanged. Stateless; any thread.
  */
 #include "client.h"
-#include "paths.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <skv/superblock.h>
@@ -14,7 +12,7 @@ int slabkv_call(struct slabkv *kv, const char *method, const char *path, const c
 		const char **json, struct slabkv_error *err)
 {
 	struct skv_buf bytes = { 0 };
-	struct skv_call c = { .op = "call", .method = method, .path = path,
+	struct skv_call c = { .op = "call", .method = method, .path = path, .json = true,
 			      .body = body ? &bytes : NULL };
 	struct skv_answer answer = { 0 };
 	struct skv_error e = { 0 };
@@ -35,14 +33,15 @@ int slabkv_call(struct slabkv *kv, const char *method, const char *path, const c
 
 int slabkv_ready(struct slabkv *kv, struct slabkv_error *err)
 {
-	struct skv_call c = { .op = "ready", .method = "GET", .path = SKV_PATH_READY, .rounds = 1 };
-	struct skv_answer answer = { 0 };
 	struct skv_error e = { 0 };
+	struct skv_exchange x;
 	int rc = skv_enter(kv, &e);
 
+	skv_exchange_begin(&x, "ready", "GET", "/readyz");
+	x.call.rounds = 1;
 	if (rc == SKV_OK)
-		rc = skv_call_do(kv, &c, &answer, &e);
-	skv_buf_destroy(&answer.body);
+		rc = skv_exchange_do(kv, &x, &e);
+	skv_exchange_end(&x);
 	return skv_result_fail(err, &e, rc);
 }
 

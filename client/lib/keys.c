@@ -69,12 +69,12 @@ int skv_model_name_check(const char *name, const char *field, struct skv_error *
 		SKV_MAX_NAME);
 }
 
-const char *skv_path_name(const char *name, char out[SKV_PATH_NAME])
+const char *skv_path_segment(const char *name, char out[SKV_SEGMENT_MAX])
 {
 	char *p = out;
 
 	SKV_CHECK(strlen(name) <= SKV_MAX_NAME);
-	for (; *name && p < out + SKV_PATH_NAME - 3; name++) {
+	for (; *name && p < out + SKV_SEGMENT_MAX - 3; name++) {
 		if (*name != '/')
 			*p++ = *name;
 		else
@@ -82,15 +82,6 @@ const char *skv_path_name(const char *name, char out[SKV_PATH_NAME])
 	}
 	*p = '\0';
 	return out;
-}
-
-/* JSON numbers end at 2^63 - 1; a larger n is sent as the equal 128-bit key {0, n}. */
-static enum skv_key_form form_of_ints(const uint64_t *v, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (v[i] > INT64_MAX)
-			return SKV_KEYS_HEX;
-	return SKV_KEYS_INT;
 }
 
 static int bad_string(const char *field, uint32_t i, struct skv_error *err)
@@ -190,7 +181,6 @@ int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv
 		wide[i] = key_at(keys, i);
 	SKV_CHECK(!skv_keys_are_text(keys));
 	out->keys = wide;
-	out->form =
-		keys->form == SLABKV_KEYS_INT ? form_of_ints(keys->v.ints, keys->n) : SKV_KEYS_HEX;
+	out->form = keys->form == SLABKV_KEYS_INT ? SKV_KEYS_INT : SKV_KEYS_HEX;
 	return SKV_OK;
 }

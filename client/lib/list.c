@@ -1,20 +1,17 @@
 /* list.c - slabkv_list: the keys of an instance's blocks, page by page. Stateless; any thread. */
 #include "client.h"
-#include "paths.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define AT_A_TIME 4096u
 
-static int read_keys(struct slabkv_key_list *out, const struct skv_answer *answer,
+static int read_keys(struct slabkv_key_list *out, const struct skv_exchange *x,
 		     struct skv_error *err)
 {
-	struct skv_v1_in in = { .arena = skv_result_arena(out) };
+	const struct skv_v1_in in = { .arena = skv_result_arena(out) };
 	struct skv_keys_res res = { 0 };
 	struct slabkv_key *v;
-	int rc = answer->codec->read_keys_res(&in, (const char *)answer->body.data,
-					      answer->body.len, &res, err);
+	int rc = skv_pb_read_keys_res(&in, SKV_ANSWER(*x), &res, err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -31,24 +28,21 @@ int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor,
 		const struct slabkv_key_list **out, struct slabkv_error *err)
 {
 	struct slabkv_key_list *list = skv_result_new(sizeof *list);
-	struct skv_answer answer = { 0 };
+	struct skv_exchange x = { 0 };
 	struct skv_error e = { 0 };
-	char path[SKV_PATH_MAX];
-	struct skv_call c = { .op = "keys", .method = "GET", .path = path };
 	int rc = list ? skv_enter(kv, &e) : SKV_E_NOMEM;
 
 	if (rc == SKV_OK)
 		rc = skv_model_name_check(instance, "instance", &e);
-
 	if (rc == SKV_OK) {
-		snprintf(path, sizeof path, SKV_PATH_KEYS,
-			 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor, AT_A_TIME);
-		c.codec = kv->codec;
-		rc = skv_call_do(kv, &c, &answer, &e);
+		skv_exchange_begin(&x, "keys", "GET",
+				   "/v1/instances/%s/keys?cursor=%" PRIu64 "&max=%u",
+				   SKV_SEGMENT(instance), cursor, AT_A_TIME);
+		rc = skv_exchange_do(kv, &x, &e);
 	}
 	if (rc == SKV_OK)
-		rc = read_keys(list, &answer, &e);
-	skv_buf_destroy(&answer.body);
+		rc = read_keys(list, &x, &e);
+	skv_exchange_end(&x);
 	if (rc == SKV_OK)
 		*out = list;
 	else

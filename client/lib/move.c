@@ -7,7 +7,6 @@
  * its own. Portions of PORTION bytes go through one buffer.
  */
 #include "client.h"
-#include "paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,25 +64,20 @@ static bool fits(const struct skv_move_view *v)
 
 static int take(struct mover *m, const struct skv_move_take_req *req, struct skv_error *err)
 {
-	struct skv_v1_in in = { .arena = m->a };
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
-	struct skv_call c = { .op = "move_take", .method = "POST", .path = SKV_PATH_MOVE_TAKE,
-			      .body = &body };
+	const struct skv_v1_in in = { .arena = m->a };
+	struct skv_exchange x;
 	int rc;
 
-	c.codec = m->kv->codec;
-	c.codec->write_move_take(&body, req);
-	rc = skv_call_do(m->kv, &c, &answer, err);
+	skv_exchange_begin(&x, "move_take", "POST", "/v1/moves/take");
+	skv_pb_write_move_take(&x.body, req);
+	rc = skv_exchange_do(m->kv, &x, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_move_view(&in, (const char *)answer.body.data,
-						  answer.body.len, &m->view, err);
+		rc = skv_pb_read_move_view(&in, SKV_ANSWER(x), &m->view, err);
 	if (rc == SKV_OK && !fits(&m->view))
 		rc = skv_fail(err, SKV_E_INTERNAL, NULL,
 			      "move_take: the manager's answer makes no sense");
-	m->submit_until_ms = answer.sent_ms + m->view.deadline_ms;
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+	m->submit_until_ms = x.answer.sent_ms + m->view.deadline_ms;
+	skv_exchange_end(&x);
 	return rc;
 }
 
@@ -92,27 +86,21 @@ static int finish(struct mover *m, struct skv_error *err)
 	const struct skv_move_finish_req req = { .n_moved = m->view.n_slots, .moved = m->moved,
 						 .damaged = m->damaged, .quiesced = !m->in_flight };
 	struct skv_move_finish_res res = { 0 };
-	struct skv_v1_in in = { .arena = m->a };
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
-	char path[SKV_PATH_MAX];
-	struct skv_call c = { .op = "move_finish", .method = "POST", .path = path, .body = &body };
+	const struct skv_v1_in in = { .arena = m->a };
+	struct skv_exchange x;
 	int rc;
 
-	snprintf(path, sizeof path, SKV_PATH_MOVE_FINISH, m->view.move);
-	c.codec = m->kv->codec;
-	c.codec->write_move_finish_req(&body, &req);
-	rc = skv_call_do(m->kv, &c, &answer, err);
+	skv_exchange_begin(&x, "move_finish", "POST", "/v1/moves/%s/finish", m->view.move);
+	skv_pb_write_move_finish_req(&x.body, &req);
+	rc = skv_exchange_do(m->kv, &x, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_move_finish_res(&in, (const char *)answer.body.data,
-							answer.body.len, &res, err);
+		rc = skv_pb_read_move_finish_res(&in, SKV_ANSWER(x), &res, err);
 	m->counts.moved = res.moved;
 	m->counts.failed = rc == SKV_OK ? res.failed : m->view.n_slots;
 	m->counts.hidden = res.hidden;
 	if (res.moved == 0)
 		m->counts.bytes = 0;
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+	skv_exchange_end(&x);
 	return rc;
 }
 

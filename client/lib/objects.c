@@ -7,36 +7,33 @@
  * layout of an instance's blocks, which programs need, is a struct.
  */
 #include "client.h"
-#include "paths.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <skv/json_out.h>
 
 struct kind {
 	const char *op_set, *op_get, *op_list, *op_delete;
-	const char *path;   /* of all of them */
-	const char *schema; /* of what a PUT takes */
+	const char *path; /* of all of them */
+	const char *view; /* schema of the answer */
 };
 
 static const struct kind kinds[] = {
 	[SLABKV_STORAGE] = { "storage_put", "storage_get", "storages", "storage_delete",
-			     "/v1/storages", "StorageSpec" },
+			     "/v1/storages", "StorageView" },
 	[SLABKV_GROUP] = { "group_put", "group_get", "groups", "group_delete", "/v1/groups",
-			   "GroupSpec" },
+			   "GroupView" },
 	[SLABKV_INSTANCE] = { "instance_put", "instance_get", "instances", "instance_delete",
-			      "/v1/instances", "InstanceSpec" },
+			      "/v1/instances", "InstanceView" },
 	[SLABKV_TENANT] = { "tenant_put", "tenant_get", "tenants", "tenant_delete", "/v1/tenants",
-			    "TenantSpec" },
+			    "TenantView" },
 };
 
-/* A call about one object. */
+/* Calls about one object; `x` has the answer of the newest one. */
 struct object {
 	struct slabkv *kv;
 	const struct kind *kind;
-	char path[SKV_PATH_MAX];
-	struct skv_answer answer; /* of the newest call */
+	struct skv_exchange x;
 };
 
 /* `name` NULL: all of the kind. Pair with close_object, also after an error. */
@@ -56,8 +53,8 @@ static int name_object(struct object *o, struct slabkv *kv, enum slabkv_object k
 		return rc;
 	o->kv = kv;
 	o->kind = &kinds[kind];
-	snprintf(o->path, sizeof o->path, "%s%s%s", o->kind->path, name ? "/" : "",
-		 name ? skv_path_name(name, (char[SKV_PATH_NAME]){ 0 }) : "");
+	skv_exchange_begin(&o->x, o->kind->op_get, "GET", "%s%s%s", o->kind->path, name ? "/" : "",
+			   name ? SKV_SEGMENT(name) : "");
 	return SKV_OK;
 }
 
@@ -70,16 +67,25 @@ static int open_object(struct object *o, struct slabkv *kv, enum slabkv_object k
 	return rc == SKV_OK ? named : rc;
 }
 
-static void close_object(struct object *o) { skv_buf_destroy(&o->answer.body); }
+static void close_object(struct object *o) { skv_exchange_end(&o->x); }
 
-static int call(struct object *o, const char *op, const char *method, const struct skv_buf *body,
-		const struct skv_v1_codec *codec, struct skv_error *err)
+enum form { PROTOBUF, JSON };
+
+static int call(struct object *o, const char *op, const char *method, enum form form,
+		struct skv_error *err)
 {
-	const struct skv_call c = { .op = op, .method = method, .path = o->path, .body = body,
-				    .codec = codec };
+	o->x.call.op = op;
+	o->x.call.method = method;
+	o->x.call.json = form == JSON;
+	o->x.call.body = strcmp(method, "PUT") == 0 ? &o->x.body : NULL;
+	skv_buf_destroy(&o->x.answer.body);
+	return skv_exchange_do(o->kv, &o->x, err);
+}
 
-	skv_buf_destroy(&o->answer.body);
-	return skv_call_do(o->kv, &c, &o->answer, err);
+/* The object as it is. */
+static int get(struct object *o, enum form form, struct skv_error *err)
+{
+	return call(o, o->kind->op_get, "GET", form, err);
 }
 
 /* Ends a public function whose result is the text of the answer. */
@@ -87,7 +93,7 @@ static int end(struct object *o, int rc, const char **json, struct slabkv_error 
 	       struct skv_error *e)
 {
 	if (rc == SKV_OK && json)
-		rc = skv_result_text(&o->answer.body, json, e);
+		rc = skv_result_text(&o->x.answer.body, json, e);
 	close_object(o);
 	return skv_result_fail(err, e, rc);
 }
@@ -102,7 +108,7 @@ int slabkv_object_get(struct slabkv *kv, enum slabkv_object kind, const char *na
 	int rc = open_object(&o, kv, kind, name, &e);
 
 	if (rc == SKV_OK)
-		rc = call(&o, name ? o.kind->op_get : o.kind->op_list, "GET", NULL, NULL, &e);
+		rc = call(&o, name ? o.kind->op_get : o.kind->op_list, "GET", JSON, &e);
 	return end(&o, rc, json, err, &e);
 }
 
@@ -114,27 +120,25 @@ int slabkv_object_delete(struct slabkv *kv, enum slabkv_object kind, const char 
 	int rc = open_object(&o, kv, kind, name ? name : "", &e);
 
 	if (rc == SKV_OK)
-		rc = call(&o, o.kind->op_delete, "DELETE", NULL, NULL, &e);
+		rc = call(&o, o.kind->op_delete, "DELETE", PROTOBUF, &e);
 	return end(&o, rc == SKV_E_NOT_FOUND ? SKV_OK : rc, NULL, err, &e);
 }
 
 /* What is there with the fields laid over it, or a new object of these. */
 static int change(struct object *o, const char *fields, struct skv_error *err)
 {
-	struct skv_buf spec = { 0 };
 	struct skv_arena a;
 	const struct skv_v1_in in = { .arena = &a };
-	int rc = call(o, o->kind->op_get, "GET", NULL, NULL, err);
+	int rc = get(o, PROTOBUF, err);
 	const bool is_new = rc == SKV_E_NOT_FOUND;
 
 	skv_arena_init(&a);
 	if (rc == SKV_OK || is_new)
-		rc = skv_v1_change(&in, o->kind->schema, is_new ? NULL : &o->answer.body, fields,
-				   &spec, err);
+		rc = skv_v1_change(&in, o->kind->view, is_new ? NULL : &o->x.answer.body, fields,
+				   &o->x.body, err);
 	if (rc == SKV_OK)
-		rc = call(o, o->kind->op_set, "PUT", &spec, NULL, err);
+		rc = call(o, o->kind->op_set, "PUT", JSON, err);
 	skv_arena_destroy(&a);
-	skv_buf_destroy(&spec);
 	return rc;
 }
 
@@ -252,11 +256,11 @@ int slabkv_instance_get(struct slabkv *kv, const char *id, const struct slabkv_i
 	if (rc == SKV_OK && !layout)
 		rc = skv_fail(&e, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc == SKV_OK)
-		rc = call(&o, o.kind->op_get, "GET", NULL, kv->codec, &e);
+		rc = get(&o, PROTOBUF, &e);
 	if (rc == SKV_OK)
-		rc = o.answer.codec->read_instance_view(
+		rc = skv_pb_read_instance_view(
 			&(struct skv_v1_in){ .arena = skv_result_arena(layout) },
-			(const char *)o.answer.body.data, o.answer.body.len, &v, &e);
+			SKV_ANSWER(o.x), &v, &e);
 	if (rc == SKV_OK)
 		rc = make_layout(layout, &v, &e);
 	if (rc == SKV_OK)
@@ -276,11 +280,10 @@ int skv_object_storage(struct slabkv *kv, const char *name, struct skv_arena *a,
 
 	memset(out, 0, sizeof *out);
 	if (rc == SKV_OK)
-		rc = call(&o, o.kind->op_get, "GET", NULL, kv->codec, err);
+		rc = get(&o, PROTOBUF, err);
 	if (rc == SKV_OK)
-		rc = o.answer.codec->read_storage_view(&(struct skv_v1_in){ .arena = a },
-						       (const char *)o.answer.body.data,
-						       o.answer.body.len, out, err);
+		rc = skv_pb_read_storage_view(&(struct skv_v1_in){ .arena = a }, SKV_ANSWER(o.x),
+					      out, err);
 	close_object(&o);
 	return rc;
 }

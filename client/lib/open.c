@@ -195,12 +195,6 @@ static int build(struct slabkv *kv, const struct slabkv_options *o,
 	return rc;
 }
 
-/* NULL: there is none of that name. */
-static const struct skv_v1_codec *codec_of(const struct slabkv_options *o)
-{
-	return o->codec ? skv_v1_codec_named(o->codec) : &skv_v1_pb;
-}
-
 /* The options of a caller that may have been built with an older form of the struct. */
 static int take_options(const struct slabkv_options *from, struct slabkv_options *o,
 			struct skv_error *err)
@@ -241,20 +235,15 @@ int skv_client_open(const struct slabkv_options *from, const struct skv_clock *c
 		    const struct skv_engine_ops *engine, struct slabkv **out,
 		    struct skv_error *err)
 {
-	const struct skv_v1_codec *codec;
 	struct slabkv_options own, *o = &own;
 	struct slabkv *kv;
 	int rc = take_options(from, o, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	codec = codec_of(o);
-	if (!codec)
-		return skv_fail(err, SKV_E_INVALID, "codec", "json or protobuf");
 	kv = skv_calloc(1, sizeof *kv);
 	if (!kv)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	kv->codec = codec;
 	kv->pid = getpid();
 	skv_mutex_init(&kv->async_lock);
 	kv->clock = clock ? clock : &skv_clock_system;

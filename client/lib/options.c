@@ -59,7 +59,6 @@ static const struct row rows[] = {
 	  "how bytes are moved"),
 	ROW("depth", NUMBER, "0", "1024", "0", AT(depth), NONE, true,
 	  "requests that uring keeps in flight in a call; 0: 64"),
-	FREE("codec", WORD, "protobuf or json", "protobuf", AT(codec), "how requests travel"),
 	FREE("ca_file", FILENAME, "a file's name", "", AT(ca_file),
 	     "certificates to trust for https; else $SSL_CERT_FILE, else where systems have them"),
 	FREE("cert_file", FILENAME, "a file's name", "", AT(cert_file),

@@ -3,7 +3,6 @@
  * erasure. Stateless; any thread.
  */
 #include "client.h"
-#include "paths.h"
 
 static const char *given(const char *s) { return s ? s : ""; }
 
@@ -11,20 +10,15 @@ static int purge_call(struct slabkv *kv, const struct skv_purge_req *req, struct
 		      struct skv_purge_res *res, struct skv_error *err)
 {
 	const struct skv_v1_in in = { .arena = a };
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
-	struct skv_call c = { .op = "purge", .method = "POST", .path = SKV_PATH_PURGE,
-			      .body = &body };
+	struct skv_exchange x;
 	int rc;
 
-	c.codec = kv->codec;
-	c.codec->write_purge_req(&body, req);
-	rc = skv_call_do(kv, &c, &answer, err);
+	skv_exchange_begin(&x, "purge", "POST", "/v1/purge");
+	skv_pb_write_purge_req(&x.body, req);
+	rc = skv_exchange_do(kv, &x, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_purge_res(&in, (const char *)answer.body.data,
-						  answer.body.len, res, err);
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+		rc = skv_pb_read_purge_res(&in, SKV_ANSWER(x), res, err);
+	skv_exchange_end(&x);
 	return rc;
 }
 

@@ -5,16 +5,9 @@
  * so that nothing behind it has to.
  */
 #include "client.h"
-#include "paths.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static int bad_answer(struct skv_error *err, const char *op)
-{
-	return skv_fail(err, SKV_E_INTERNAL, NULL,
-			"%s: the manager's answer does not match the request", op);
-}
 
 /* ---- match ----------------------------------------------------------------------------------- */
 
@@ -22,37 +15,30 @@ static int match(struct slabkv *kv, const struct skv_match_req *req,
 		 const struct slabkv_keys *keys, uint32_t *matched, struct skv_arena *a,
 		 struct skv_error *err)
 {
-	struct skv_v1_in in = { .arena = a };
+	const struct skv_v1_in in = { .arena = a };
 	struct skv_key_input input;
 	struct skv_match_res res = { 0 };
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
+	struct skv_exchange x;
 	char about[SKV_PATH_MAX];
-	struct skv_call c = {
-		.op = "match", .method = "POST", .path = SKV_PATH_MATCH, .about = about,
-		.body = &body
-	};
 	int rc = skv_keys_input(keys, "keys", a, &input, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(about, sizeof about, SKV_PATH_INSTANCE,
-		 skv_path_name(req->instances[0], (char[SKV_PATH_NAME]){ 0 }));
-	c.codec = kv->codec;
-	c.codec->write_match_req(&body, req, &input);
-	rc = skv_call_do(kv, &c, &answer, err);
+	snprintf(about, sizeof about, "/v1/instances/%s", SKV_SEGMENT(req->instances[0]));
+	skv_exchange_begin(&x, "match", "POST", "/v1/match");
+	x.call.about = about;
+	skv_pb_write_match_req(&x.body, req, &input);
+	rc = skv_exchange_do(kv, &x, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_match_res(&in, (const char *)answer.body.data,
-						 answer.body.len, &res, err);
+		rc = skv_pb_read_match_res(&in, SKV_ANSWER(x), &res, err);
 	if (rc == SKV_OK && res.n_instances != req->n_instances)
-		rc = bad_answer(err, c.op);
+		rc = skv_bad_answer(&x, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < res.n_instances; i++) {
 		if (res.matched[i] > keys->n)
-			rc = bad_answer(err, c.op);
+			rc = skv_bad_answer(&x, err);
 		matched[i] = res.matched[i];
 	}
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+	skv_exchange_end(&x);
 	return rc;
 }
 
@@ -114,31 +100,25 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 		       const struct skv_key_input *keys, struct skv_arena *a,
 		       struct skv_lookup_answer *out, struct skv_error *err)
 {
-	struct skv_v1_in in = { .arena = a };
-	char path[SKV_PATH_MAX];
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
-	struct skv_call c = { .op = "lookup", .method = "POST", .path = path, .body = &body };
+	const struct skv_v1_in in = { .arena = a };
+	struct skv_exchange x;
 	uint32_t *order = skv_arena_calloc(a, SKV_MAX_SPECS, sizeof *order);
 	int rc;
 
 	if (!order)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	snprintf(path, sizeof path, SKV_PATH_LOOKUP,
-		 skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
-	c.codec = kv->codec;
-	c.codec->write_lookup_req(&body, req, keys);
-	rc = skv_call_do(kv, &c, &answer, err);
+	skv_exchange_begin(&x, "lookup", "POST", "/v1/instances/%s/lookup",
+			   SKV_SEGMENT(req->instance));
+	skv_pb_write_lookup_req(&x.body, req, keys);
+	rc = skv_exchange_do(kv, &x, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_lookup_res(&in, (const char *)answer.body.data,
-						 answer.body.len, &out->res, err);
+		rc = skv_pb_read_lookup_res(&in, SKV_ANSWER(x), &out->res, err);
 	if (rc == SKV_OK && (!lookup_fits(&out->res, req, keys->n) ||
 			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs,
 					      req->n_specs, order, &out->buffer)))
-		rc = bad_answer(err, c.op);
-	out->valid_until_ms = answer.sent_ms + out->res.lease_ms;
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+		rc = skv_bad_answer(&x, err);
+	out->valid_until_ms = x.answer.sent_ms + out->res.lease_ms;
+	skv_exchange_end(&x);
 	return rc;
 }
 
@@ -201,29 +181,22 @@ int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabk
 static int delete_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
 			 struct skv_arena *a, struct skv_delete_res *res, struct skv_error *err)
 {
-	struct skv_v1_in in = { .arena = a };
+	const struct skv_v1_in in = { .arena = a };
 	struct skv_delete_req req = { .tenant = "", .instance = instance };
-	char path[SKV_PATH_MAX];
 	struct skv_key_input input;
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
-	struct skv_call c = { .op = "delete", .method = "POST", .path = path, .body = &body };
+	struct skv_exchange x;
 	int rc = skv_model_name_check(instance, "instance", err);
 
 	if (rc == SKV_OK)
 		rc = skv_keys_input(keys, "keys", a, &input, err);
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(path, sizeof path, SKV_PATH_DELETE,
-		 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
-	c.codec = kv->codec;
-	c.codec->write_delete_req(&body, &req, &input);
-	rc = skv_call_do(kv, &c, &answer, err);
+	skv_exchange_begin(&x, "delete", "POST", "/v1/instances/%s/delete", SKV_SEGMENT(instance));
+	skv_pb_write_delete_req(&x.body, &req, &input);
+	rc = skv_exchange_do(kv, &x, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_delete_res(&in, (const char *)answer.body.data,
-						 answer.body.len, res, err);
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+		rc = skv_pb_read_delete_res(&in, SKV_ANSWER(x), res, err);
+	skv_exchange_end(&x);
 	return rc;
 }
 

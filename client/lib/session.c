@@ -6,16 +6,8 @@
  * same session instead of colliding with it.
  */
 #include "client.h"
-#include "paths.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static int bad_answer(struct skv_error *err, const char *op)
-{
-	return skv_fail(err, SKV_E_INTERNAL, NULL,
-			"%s: the manager's answer does not match the request", op);
-}
 
 /* Callers pass session ids back: they must be safe in a path. */
 static int check_session(const char *id, struct skv_error *err)
@@ -66,41 +58,28 @@ static int start_call(struct slabkv *kv, const struct skv_start_req *req,
 		      const struct skv_key_input *keys, struct skv_arena *a,
 		      struct skv_start_answer *out, struct skv_error *err)
 {
-	struct skv_v1_in in = { .arena = a };
-	char path[SKV_PATH_MAX];
-	struct skv_buf body = { 0 };
-	struct skv_answer answer = { 0 };
-	struct skv_call c = { .op = "start", .method = "POST", .path = path, .body = &body };
+	const struct skv_v1_in in = { .arena = a };
+	struct skv_exchange x;
 	uint32_t *order = skv_arena_calloc(a, SKV_MAX_SPECS, sizeof *order);
 	int rc;
 
 	if (!order)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	snprintf(path, sizeof path, SKV_PATH_START,
-		 skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
-	c.codec = kv->codec;
-	c.codec->write_start_req(&body, req, keys);
-	rc = skv_call_do(kv, &c, &answer, err);
+	skv_exchange_begin(&x, "start", "POST", "/v1/instances/%s/start",
+			   SKV_SEGMENT(req->instance));
+	skv_pb_write_start_req(&x.body, req, keys);
+	rc = skv_exchange_do(kv, &x, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_start_res(&in, (const char *)answer.body.data,
-						 answer.body.len, &out->res, err);
+		rc = skv_pb_read_start_res(&in, SKV_ANSWER(x), &out->res, err);
 	if (rc == SKV_OK && out->res.state != SKV_SESSION_OPEN)
 		rc = session_over(out->res.state, err);
 	if (rc == SKV_OK && (!start_fits(&out->res, req, keys->n) ||
 			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs,
 					      req->n_specs, order, &out->buffer)))
-		rc = bad_answer(err, c.op);
-	out->submit_until_ms = answer.sent_ms + out->res.deadline_ms;
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+		rc = skv_bad_answer(&x, err);
+	out->submit_until_ms = x.answer.sent_ms + out->res.deadline_ms;
+	skv_exchange_end(&x);
 	return rc;
-}
-
-/* Key and parent must be in one form on the wire: the wider one when they differ. */
-static void same_form(struct skv_key_input *keys, struct skv_key_input *parent)
-{
-	if (keys->form != parent->form)
-		keys->form = parent->form = SKV_KEYS_HEX;
 }
 
 int skv_session_start(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
@@ -145,10 +124,8 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 	if (rc != SKV_OK)
 		return rc;
 	req.has_parent = before != NULL;
-	if (before) {
-		same_form(&input, &parent);
+	if (before)
 		input.parent = &parent;
-	}
 	if (!how->request_id) {
 		skv_random(&dice, sizeof dice);
 		skv_key_to_hex(dice, random_id);
@@ -157,56 +134,46 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 	return start_call(kv, &req, &input, a, out, err);
 }
 
-/* One of req and abort is NULL. */
-static int end_call(struct slabkv *kv, const char *op, const char *path,
-		    const struct skv_finish_req *req, const struct skv_abort_req *abort,
-		    struct skv_arena *a, struct skv_finish_res *res, struct skv_error *err)
+/* Sends the request that was written into x->body, and reads its answer. */
+static int end_session(struct slabkv *kv, struct skv_exchange *x, struct skv_arena *a,
+		       struct skv_finish_res *res, struct skv_error *err)
 {
 	const struct skv_v1_in in = { .arena = a };
-	struct skv_buf body = { 0 };
-	struct skv_call c = { .op = op, .method = "POST", .path = path, .body = &body };
-	struct skv_answer answer = { 0 };
-	int rc;
+	int rc = skv_exchange_do(kv, x, err);
 
-	c.codec = kv->codec;
-	if (req)
-		c.codec->write_finish_req(&body, req);
-	else
-		c.codec->write_abort_req(&body, abort);
-	rc = skv_call_do(kv, &c, &answer, err);
 	if (rc == SKV_OK)
-		rc = answer.codec->read_finish_res(&in, (const char *)answer.body.data,
-						   answer.body.len, res, err);
-	skv_buf_destroy(&answer.body);
-	skv_buf_destroy(&body);
+		rc = skv_pb_read_finish_res(&in, SKV_ANSWER(*x), res, err);
+	skv_exchange_end(x);
 	return rc;
 }
 
 int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req, struct skv_arena *a,
 		       struct skv_finish_res *res, struct skv_error *err)
 {
-	char path[SKV_PATH_MAX];
+	struct skv_exchange x;
 	int rc = check_session(req->session, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(path, sizeof path, SKV_PATH_FINISH, req->session);
-	return end_call(kv, "finish", path, req, NULL, a, res, err);
+	skv_exchange_begin(&x, "finish", "POST", "/v1/sessions/%s/finish", req->session);
+	skv_pb_write_finish_req(&x.body, req);
+	return end_session(kv, &x, a, res, err);
 }
 
 int skv_session_abort(struct slabkv *kv, const char *session, bool quiesced, struct skv_error *err)
 {
 	struct skv_abort_req req = { .tenant = "", .session = session, .quiesced = quiesced };
 	struct skv_finish_res res;
+	struct skv_exchange x;
 	struct skv_arena a;
-	char path[SKV_PATH_MAX];
 	int rc = check_session(session, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(path, sizeof path, SKV_PATH_ABORT, session);
+	skv_exchange_begin(&x, "abort", "POST", "/v1/sessions/%s/abort", session);
+	skv_pb_write_abort_req(&x.body, &req);
 	skv_arena_init(&a);
-	rc = end_call(kv, "abort", path, NULL, &req, &a, &res, err);
+	rc = end_session(kv, &x, &a, &res, err);
 	skv_arena_destroy(&a);
 	return rc;
 }

@@ -126,7 +126,7 @@ static int read_file(struct skv_params *p, const char *path, struct listener *l,
 
 /* Read by the library and the command line (slabkv(1)); a manager started in the same shell ignores
  * them. */
-static const char *const client_names[] = { "URL", "TOKEN", "ENGINE", "CODEC", "LIBRARY" };
+static const char *const client_names[] = { "URL", "TOKEN", "ENGINE", "LIBRARY" };
 
 static bool is_client_env(const char *name, size_t n)
 {

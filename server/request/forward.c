@@ -330,7 +330,7 @@ static bool make_lines(struct forwarded *f)
 	for (size_t i = f->of ? 2 : 0; i < sizeof kept / sizeof kept[0]; i++)
 		ok &= add_line(f, kept[i], c->forwarding.origin->header(c, kept[i]));
 	if (f->of)
-		ok &= add_line(f, kept[0], "application/json") && add_line(f, SKV_PART, "1");
+		ok &= add_line(f, kept[0], "application/x-protobuf") && add_line(f, SKV_PART, "1");
 	return ok && add_line(f, "X-Request-Id", c->id) &&
 	       add_line(f, "traceparent", *c->trace ? c->trace : NULL) &&
 	       add_line(f, "tracestate",

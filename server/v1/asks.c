@@ -17,12 +17,14 @@
 #include <skv/lock.h>
 #include <skv/relay.h>
 #include <skv/service.h>
+#include <skv/v1_pb.h>
 
 #include "v1.h"
 
 #define LOOK_MS 10000u /* for the answer to a question */
 #define DO_MS 60000u   /* for a change: directories may be slow */
 #define CONNECT_MS 300u
+#define PROTOBUF "application/x-protobuf"
 #define PATH_MAX_BYTES (3 * (SKV_MAX_NAME + SKV_MAX_CURSOR) + 128)
 
 struct asking {
@@ -132,7 +134,7 @@ static void send(struct asking *k, const char *token, const struct skv_buf *body
 	k->call = (struct skv_relay_call){
 		.method = k->route->method,
 		.url = k->url,
-		.line = { "Content-Type: application/json", "Accept: application/json" },
+		.line = { "Content-Type: " PROTOBUF, "Accept: " PROTOBUF },
 		.n_lines = 2,
 		.body = k->q->req ? body->data : NULL,
 		.n_body = body->len,
@@ -184,7 +186,7 @@ static int read_failure(const struct asking *k, const struct skv_v1_in *in, cons
 			struct skv_error *err)
 {
 	struct skv_error why = { 0 };
-	const int rc = skv_v1_read_error(in, text, k->call.answer.len, &why);
+	const int rc = skv_pb_read_error(in, text, k->call.answer.len, &why);
 	const bool told = skv_status_http(rc) == k->call.status;
 
 	switch (told ? rc : SKV_E_FORBIDDEN) {
@@ -215,7 +217,7 @@ static int take(struct asking *k, struct skv_error *err)
 	if (k->call.status >= 300)
 		rc = read_failure(k, &in, text, err);
 	else if (k->q->res)
-		rc = skv_v1_read_named(row->answer, &in, text, k->call.answer.len, k->q->res, err);
+		rc = skv_pb_read_named(row->answer, &in, text, k->call.answer.len, k->q->res, err);
 	if (rc != SKV_OK && k->call.status < 300)
 		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL,
 			      "the answer of the owner of partition %u, %.60s, cannot be read "
@@ -244,7 +246,7 @@ static int ask(void *ctx, struct skv_peer_call *q, struct skv_error *err)
 				*k.owner ? " has told no address" : "");
 	rc = make_url(&k, url, err);
 	if (rc == SKV_OK && q->req)
-		skv_v1_write_named(row->request, &body, q->req);
+		skv_pb_write_named(row->request, &body, q->req);
 	if (body.failed)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc == SKV_OK) {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include <skv/core.h>
-#include <skv/v1_json.h>
+#include <skv/v1_pb.h>
 
 #define HERE UINT8_MAX
 
@@ -58,7 +58,7 @@ static int take_failure(struct skv_request *r, const struct skv_part *p, const u
 	const struct skv_v1_in in = { .arena = &r->arena };
 	struct skv_error err = { 0 };
 	uint32_t number = 0;
-	int rc = skv_v1_read_error(&in, (const char *)p->answer.data, p->answer.len, &err);
+	int rc = skv_pb_read_error(&in, (const char *)p->answer.data, p->answer.len, &err);
 
 	if (sscanf(err.field, "instances[%" SCNu32 "]", &number) != 1 || number >= n)
 		number = 0;
@@ -77,7 +77,7 @@ static int take(struct skv_request *r, const struct skv_part *p, uint32_t part)
 		return SKV_E_NOMEM;
 	if (p->http != 200)
 		return take_failure(r, p, at, asked.n_instances);
-	rc = skv_v1_read_match_res(&in, (const char *)p->answer.data, p->answer.len, &res, &r->err);
+	rc = skv_pb_read_match_res(&in, (const char *)p->answer.data, p->answer.len, &res, &r->err);
 	if (rc == SKV_OK && res.n_instances != asked.n_instances)
 		rc = skv_fail(&r->err, SKV_E_INTERNAL, NULL, "another answer than was asked for");
 	for (uint32_t i = 0; rc == SKV_OK && i < res.n_instances; i++)
@@ -136,7 +136,7 @@ static int write_parts(struct skv_request *r, struct skv_part *part, uint32_t n)
 
 		if (!pick(r, v1_of(r)->u.match.of, i, &some, &at))
 			return SKV_E_NOMEM;
-		skv_v1_write_match_req(&body, &some, &keys);
+		skv_pb_write_match_req(&body, &some, &keys);
 		part[i].n_body = body.len;
 		if (!body.failed)
 			part[i].body = skv_arena_strndup(&r->arena, (const char *)body.data,

@@ -1,7 +1,7 @@
 /*
- * bench_v1.c - what a lookup of 512 keys costs each codec: bytes and nanoseconds for the request
+ * bench_v1.c - what a lookup of 512 keys costs in protobuf: bytes and nanoseconds for the request
  * and the answer, all hits, in four slabs one behind the other and scattered. Not a test: run it by
- * hand, with the name of a codec to run only that one.
+ * hand. JSON: bench_json.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <skv/v1_codec.h>
+#include <skv/v1_pb.h>
 
 #define KEYS 512u
 #define BATCHES 40u /* the fastest counts: the machine may be shared */
@@ -66,7 +66,7 @@ struct numbers {
 	double read_req, write_res, write_req, read_res; /* ns of one message */
 };
 
-static struct numbers measure(const struct skv_v1_codec *codec)
+static struct numbers measure(void)
 {
 	static const char *const specs[] = { "kv" };
 	const struct skv_key_input input = { .form = SKV_KEYS_HEX, .n = KEYS, .keys = keys };
@@ -94,38 +94,31 @@ static struct numbers measure(const struct skv_v1_codec *codec)
 		took = (double)(now_ns() - begin) / ROUNDS; \
 		out = took < out ? took : out;              \
 	}
-	TIME(n.write_req, (skv_buf_clear(&text), codec->write_lookup_req(&text, &req, &input)))
+	TIME(n.write_req, (skv_buf_clear(&text), skv_pb_write_lookup_req(&text, &req, &input)))
 	n.req_bytes = text.len;
 	TIME(n.read_req,
-	     must(codec->read_lookup_req(&in, (char *)text.data, text.len, &got, &err), &err))
-	TIME(n.write_res, (skv_buf_clear(&text), codec->write_lookup_res(&text, &res)))
+	     must(skv_pb_read_lookup_req(&in, (char *)text.data, text.len, &got, &err), &err))
+	TIME(n.write_res, (skv_buf_clear(&text), skv_pb_write_lookup_res(&text, &res)))
 	n.res_bytes = text.len;
 	TIME(n.read_res,
-	     must(codec->read_lookup_res(&in, (char *)text.data, text.len, &got_res, &err), &err))
+	     must(skv_pb_read_lookup_res(&in, (char *)text.data, text.len, &got_res, &err), &err))
 	skv_buf_destroy(&text);
 	skv_arena_destroy(&arena);
 	return n;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	const struct skv_v1_codec *const codecs[] = { &skv_v1_json, &skv_v1_pb };
-
-	printf("%-9s %-10s %9s %9s %12s %12s %12s %12s\n", "blocks", "codec", "request B",
-	       "answer B", "req read ns", "ans write ns", "req write ns", "ans read ns");
+	printf("%-10s %9s %9s %12s %12s %12s %12s\n", "blocks", "request B", "answer B",
+	       "req read ns", "ans write ns", "req write ns", "ans read ns");
 	for (int scattered = 0; scattered < 2; scattered++) {
+		struct numbers n;
+
 		fill(scattered);
-		for (int i = 0; i < 2; i++) {
-			struct numbers n;
-
-			if (argc > 1 && strcmp(argv[1], codecs[i]->name) != 0)
-				continue;
-			n = measure(codecs[i]);
-
-			printf("%-9s %-10s %9zu %9zu %12.0f %12.0f %12.0f %12.0f\n",
-			       scattered ? "scattered" : "in runs", codecs[i]->name, n.req_bytes,
-			       n.res_bytes, n.read_req, n.write_res, n.write_req, n.read_res);
-		}
+		n = measure();
+		printf("%-10s %9zu %9zu %12.0f %12.0f %12.0f %12.0f\n",
+		       scattered ? "scattered" : "in runs", n.req_bytes, n.res_bytes, n.read_req,
+		       n.write_res, n.write_req, n.read_res);
 	}
 	return 0;
 }

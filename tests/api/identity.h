@@ -6,9 +6,10 @@
 
 #include "messages.h"
 
-/* Reads text,n as messages[m]. When that goes well, what is written of it is read again and written
- * the same, and is the same after a way through protobuf; else nothing was written, and the error
- * names a status. Aborts, telling the document, when it is not so. Returns the status. */
+/* Reads text,n as messages[m]. When that goes well, the protobuf that is written of it is read and
+ * written the same; else nothing was written, and the error names a status. Aborts, telling the
+ * document, when it is not so. Returns the status; of an answer, which nobody reads in JSON,
+ * SKV_E_UNSUPPORTED. */
 int check_identity(size_t m, const char *text, size_t n);
 
 #endif

@@ -8,40 +8,24 @@
 
 #define HEX(array, count) \
 	&(struct skv_key_input) { .form = SKV_KEYS_HEX, .n = (count), .keys = (array) }
-#define PLAIN(codec, out, message) (codec).write_##message(out, &m)
-#define KEYS(codec, out, message) (codec).write_##message(out, &m, HEX(m.keys, m.n_keys))
-#define START(codec, out, message)                                   \
-	(codec).write_##message(out, &m, &(struct skv_key_input){    \
-		.form = SKV_KEYS_HEX, .n = m.n_keys, .keys = m.keys, \
+#define PLAIN(message) skv_pb_write_##message(out, &m)
+#define KEYS(message) skv_pb_write_##message(out, &m, HEX(m.keys, m.n_keys))
+#define START(message)                                                                         \
+	skv_pb_write_##message(out, &m, &(struct skv_key_input){                               \
+		.form = SKV_KEYS_HEX, .n = m.n_keys, .keys = m.keys,                           \
 		.parent = m.has_parent ? HEX(&m.parent, 1) : NULL })
-#define NO_KEYS(codec, out, message) (codec).write_##message(out, &m, NULL)
+#define NO_KEYS(message) skv_pb_write_##message(out, &m, NULL)
 
-#define MESSAGE(message, type, WRITE)                                                        \
-	static int echo_##message(const struct skv_v1_in *in, const char *text, size_t n,    \
-				  struct skv_buf *out, struct skv_error *err)                \
-	{                                                                                    \
-		struct type m;                                                               \
-		int rc = skv_v1_pb.read_##message(in, text, n, &m, err);                     \
-                                                                                             \
-		if (rc == SKV_OK)                                                            \
-			WRITE(skv_v1_pb, out, message);                                      \
-		return rc;                                                                   \
-	}                                                                                    \
-	static int convert_##message(const struct skv_v1_in *in, const char *text, size_t n, \
-				     struct skv_buf *pb, struct skv_buf *json,               \
-				     struct skv_error *err)                                  \
-	{                                                                                    \
-		struct type m;                                                               \
-		int rc = skv_v1_json.read_##message(in, text, n, &m, err);                   \
-                                                                                             \
-		if (rc != SKV_OK)                                                            \
-			return rc;                                                           \
-		WRITE(skv_v1_pb, pb, message);                                               \
-		memset(&m, 0x5a, sizeof m);                                                  \
-		rc = skv_v1_pb.read_##message(in, (const char *)pb->data, pb->len, &m, err); \
-		if (rc == SKV_OK)                                                            \
-			WRITE(skv_v1_json, json, message);                                   \
-		return rc;                                                                   \
+#define MESSAGE(message, type, WRITE)                                                     \
+	static int echo_##message(const struct skv_v1_in *in, const char *text, size_t n, \
+				  struct skv_buf *out, struct skv_error *err)             \
+	{                                                                                 \
+		struct type m;                                                            \
+		int rc = skv_pb_read_##message(in, text, n, &m, err);                     \
+                                                                                          \
+		if (rc == SKV_OK)                                                         \
+			WRITE(message);                                                   \
+		return rc;                                                                \
 	}
 
 MESSAGE(storage, skv_storage_spec, PLAIN)
@@ -88,49 +72,44 @@ static int echo_error(const struct skv_v1_in *in, const char *text, size_t n, st
 		      struct skv_error *err)
 {
 	struct skv_error e;
-	int rc = skv_v1_pb.read_error(in, text, n, &e);
+	int rc = skv_pb_read_error(in, text, n, &e);
 
-	skv_v1_pb.write_error(out, &e, "r-1");
+	skv_pb_write_error(out, &e, "r-1");
 	if (err)
 		*err = e;
 	return rc;
 }
 
-static int convert_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *pb,
-			 struct skv_buf *json, struct skv_error *err)
-{
-	struct skv_error e;
-	int rc = skv_v1_json.read_error(in, text, n, &e);
-
-	skv_v1_pb.write_error(pb, &e, "r-1");
-	if (skv_v1_pb.read_error(in, (const char *)pb->data, pb->len, &e) != rc)
-		return skv_fail(err, SKV_E_INTERNAL, NULL, "read another status");
-	skv_v1_json.write_error(json, &e, "r-1");
-	return SKV_OK;
-}
-
 const struct pb_message pb_messages[] = {
-#undef KEYS
-#define R(message, type) { #message, echo_##message, convert_##message },
-#define W(...)
-#define KEYS(...)
+#define REQUEST(message, type) { #message, echo_##message },
+#define KEYED REQUEST
+#define ANSWER REQUEST
 	SKV_V1_MESSAGES
-	{ "error", echo_error, convert_error },
+	{ "error", echo_error },
 };
 const size_t n_pb_messages = sizeof pb_messages / sizeof pb_messages[0];
 
+const struct pb_message *pb_message_find(const char *name)
+{
+	for (size_t i = 0; i < n_pb_messages; i++)
+		if (strcmp(pb_messages[i].name, name) == 0)
+			return &pb_messages[i];
+	abort();
+}
+
 void pb_sample(const struct pb_message *m, struct skv_buf *out)
 {
-	const char *sample = message_find(m->name)->sample;
+	const struct message *json = message_find(m->name);
+	struct skv_error err = { .status = SKV_E_NO_SPACE, .message = "no room", .field = "keys" };
 	struct skv_arena arena;
 	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-	struct skv_buf pb = { 0 }, json = { 0 };
 
 	skv_arena_init(&arena);
-	if (m->convert(&in, sample, strlen(sample), &pb, &json, NULL) != SKV_OK)
+	if (json->written)
+		skv_put_bytes(out, json->sample, json->n_sample);
+	else if (strcmp(m->name, "error") == 0)
+		skv_pb_write_error(out, &err, "r-1");
+	else if (json->echo(&in, json->sample, json->n_sample, out, NULL) != SKV_OK)
 		abort();
-	skv_put_bytes(out, pb.data, pb.len);
-	skv_buf_destroy(&pb);
-	skv_buf_destroy(&json);
 	skv_arena_destroy(&arena);
 }

@@ -1,8 +1,13 @@
 /*
- * test_v1_blocks.c - match, lookup, start, finish, abort, delete: every message, both directions,
- * with random contents, all forms of keys and the largest sizes.
+ * test_v1_blocks.c - match, lookup, start, finish, abort, delete in JSON, with random contents, all
+ * forms of keys and the largest sizes: requests are read as they were written, and answers are what
+ * jansson makes of them.
  */
+#include "json_requests.h"
 #include "trip.h"
+
+#include <inttypes.h>
+#include <jansson.h>
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -55,7 +60,7 @@ static void test_match_req(void **state)
 		r.n_instances = any_count(&t, SKV_MAX_INSTANCES_PER_MATCH);
 		r.instances = any_names(&t, r.n_instances);
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
-		skv_v1_write_match_req(&t.text, &r, &keys);
+		json_match_req(&t.text, &r, &keys);
 		read_back(&t, skv_v1_read_match_req, &got);
 		assert_string_equal(got.tenant, "default");
 		same_names(r.instances, r.n_instances, got.instances, got.n_instances);
@@ -81,7 +86,7 @@ static void test_lookup_req(void **state)
 		r.specs = any_names(&t, r.n_specs);
 		r.lease_ms = any32(&t); /* UINT32_MAX is SKV_LEASE_DEFAULT */
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
-		skv_v1_write_lookup_req(&t.text, &r, &keys);
+		json_lookup_req(&t.text, &r, &keys);
 		read_back(&t, skv_v1_read_lookup_req, &got);
 		assert_string_equal(got.tenant, "default");
 		assert_null(got.instance);
@@ -99,22 +104,18 @@ static void test_trim(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct skv_trim_req r = { .from_ms = round * 977 }, got;
-		struct skv_trim_res res = { .deleted = round << 33 }, got_res;
+		struct skv_trim_req got;
+		uint64_t to;
 		struct trip t;
 
 		trip_begin(&t, round);
-		r.to_ms = round % 3 ? any32(&t) : UINT64_MAX;
-		skv_v1_write_trim_req(&t.text, &r, NULL);
+		to = round % 3 ? any32(&t) : SKV_MAX_WALL_MS;
+		skv_buf_printf(&t.text, "{\"from_ms\":%" PRIu64 ",\"to_ms\":%" PRIu64 "}",
+			       round * 977, to);
 		read_back(&t, skv_v1_read_trim_req, &got);
-		same(r.from_ms, got.from_ms);
-		same(round % 3 ? r.to_ms : SKV_MAX_WALL_MS, got.to_ms);
+		same(round * 977, got.from_ms);
+		same(to, got.to_ms);
 		assert_string_equal(got.tenant, "default");
-		trip_end(&t);
-		trip_begin(&t, round);
-		skv_v1_write_trim_res(&t.text, &res);
-		read_back(&t, skv_v1_read_trim_res, &got_res);
-		same(res.deleted, got_res.deleted);
 		trip_end(&t);
 	}
 }
@@ -139,7 +140,7 @@ static void test_start_req(void **state)
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
 		parent = any_keys(&t, round % 3, 1, &expected_parent);
 		keys.parent = r.has_parent ? &parent : NULL;
-		skv_v1_write_start_req(&t.text, &r, &keys);
+		json_start_req(&t.text, &r, &keys);
 		read_back(&t, skv_v1_read_start_req, &got);
 		assert_string_equal(got.tenant, "default");
 		assert_string_equal(r.request_id, got.request_id);
@@ -177,7 +178,7 @@ static void test_finish_req(void **state)
 		for (uint32_t i = 0; i < r.n_checksums; i++)
 			sums[i] = any64(&t);
 		r.quiesced = below(&t, 2);
-		skv_v1_write_finish_req(&t.text, &r);
+		json_finish_req(&t.text, &r);
 		read_back(&t, skv_v1_read_finish_req, &got);
 		same(r.mask_kind, got.mask_kind);
 		same(r.mask_count, got.mask_count);
@@ -216,23 +217,23 @@ static void test_abort_and_delete_req(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct skv_abort_req a = { .quiesced = round & 1 }, aborted;
-		struct skv_delete_req d = { .n_keys = 0 }, deleted;
+		struct skv_abort_req aborted;
+		struct skv_delete_req deleted;
 		struct skv_key_input keys;
 		struct skv_key *expected;
 		struct trip t;
 
 		trip_begin(&t, round);
-		skv_v1_write_abort_req(&t.text, &a);
+		skv_buf_printf(&t.text, "{\"quiesced\":%s}", round & 1 ? "true" : "false");
 		read_back(&t, skv_v1_read_abort_req, &aborted);
-		same(a.quiesced, aborted.quiesced);
+		same(round & 1, aborted.quiesced);
 		assert_string_equal(aborted.tenant, "default");
 		assert_int_equal(skv_v1_read_abort_req(&t.in, NULL, 0, &aborted, &t.err), SKV_OK);
 		assert_false(aborted.quiesced);
 
 		skv_buf_clear(&t.text);
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
-		skv_v1_write_delete_req(&t.text, &d, &keys);
+		json_delete_req(&t.text, &keys);
 		read_back(&t, skv_v1_read_delete_req, &deleted);
 		assert_string_equal(deleted.tenant, "default");
 		same_keys(expected, keys.n, deleted.keys, deleted.n_keys);
@@ -302,35 +303,94 @@ static struct skv_location any_location(struct trip *t, uint32_t n_files)
 	return l;
 }
 
-static void same_location(const struct skv_location *a, const struct skv_location *b)
+/* What was written, as jansson reads it; nothing is written twice. */
+static json_t *parse(struct trip *t)
 {
-	same(a->length, b->length);
-	if (a->length == 0)
-		return;
-	same(a->file, b->file);
-	same(a->offset, b->offset);
-	same(a->generation, b->generation);
-	same(a->has_checksum, b->has_checksum);
-	same(a->checksum, b->checksum);
+	json_error_t e;
+	json_t *v = json_loadb(trip_text(t), t->text.len, JSON_REJECT_DUPLICATES, &e);
+
+	if (!v)
+		fail_msg("%s at %d: %.*s", e.text, e.position, (int)t->text.len, trip_text(t));
+	return v;
 }
 
-static void same_files(const struct skv_files *a, const struct skv_files *b)
+static const char *text_of(const json_t *v, const char *name)
 {
-	assert_int_equal(a->n, b->n);
-	for (uint32_t i = 0; i < a->n; i++) {
-		assert_string_equal(a->v[i].storage, b->v[i].storage);
-		assert_string_equal(a->v[i].type, b->v[i].type);
-		assert_string_equal(a->v[i].uuid, b->v[i].uuid);
-		assert_string_equal(a->v[i].path, b->v[i].path);
+	const char *s = json_string_value(json_object_get(v, name));
+
+	assert_non_null(s);
+	return s;
+}
+
+static void same_number(const json_t *v, const char *name, uint64_t expected)
+{
+	const json_t *n = json_object_get(v, name);
+
+	assert_true(json_is_integer(n));
+	same(json_integer_value(n), expected);
+}
+
+/* A list of names as the field `name`. */
+static void same_list(const json_t *v, const char *name, const char *const *names, uint32_t n)
+{
+	const json_t *list = json_object_get(v, name);
+
+	assert_int_equal(json_array_size(list), n);
+	for (uint32_t i = 0; i < n; i++)
+		assert_string_equal(json_string_value(json_array_get(list, i)), names[i]);
+}
+
+static void same_files(const json_t *v, const struct skv_files *files)
+{
+	const json_t *list = json_object_get(v, "files");
+
+	assert_int_equal(json_array_size(list), files->n);
+	for (uint32_t i = 0; i < files->n; i++) {
+		const json_t *f = json_array_get(list, i);
+
+		assert_string_equal(text_of(f, "storage"), files->v[i].storage);
+		assert_string_equal(text_of(f, "type"), files->v[i].type);
+		assert_string_equal(text_of(f, "uuid"), files->v[i].uuid);
+		assert_string_equal(text_of(f, "path"), files->v[i].path);
 	}
+}
+
+static void same_location(const json_t *v, const struct skv_location *l)
+{
+	char text[32];
+
+	if (l->length == 0) {
+		assert_true(json_is_null(v));
+		return;
+	}
+	same_number(v, "file", l->file);
+	same_number(v, "offset", l->offset);
+	same_number(v, "length", l->length);
+	snprintf(text, sizeof text, "%" PRIu64, l->generation);
+	assert_string_equal(text_of(v, "generation"), text);
+	snprintf(text, sizeof text, "%016" PRIx64, l->checksum);
+	if (l->has_checksum)
+		assert_string_equal(text_of(v, "checksum"), text);
+	else
+		assert_null(json_object_get(v, "checksum"));
+}
+
+static void same_locations(const json_t *block, const struct skv_location *l, uint32_t n)
+{
+	const json_t *list = json_object_get(block, "locations");
+
+	assert_int_equal(json_array_size(list), n);
+	for (uint32_t s = 0; s < n; s++)
+		same_location(json_array_get(list, s), &l[s]);
 }
 
 static void test_match_res(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct skv_match_res r = { .n_instances = 0 }, got;
+		struct skv_match_res r = { .n_instances = 0 };
 		struct trip t;
+		json_t *v;
 
 		trip_begin(&t, round);
 		r.n_instances = below(&t, SKV_MAX_INSTANCES_PER_MATCH + 1);
@@ -339,9 +399,15 @@ static void test_match_res(void **state)
 		for (uint32_t i = 0; i < r.n_instances; i++)
 			r.matched[i] = below(&t, SKV_MAX_KEYS + 1);
 		skv_v1_write_match_res(&t.text, &r);
-		read_back(&t, skv_v1_read_match_res, &got);
-		same_names(r.instances, r.n_instances, got.instances, got.n_instances);
-		assert_memory_equal(r.matched, got.matched, r.n_instances * sizeof *r.matched);
+		v = parse(&t);
+		assert_int_equal(json_array_size(json_object_get(v, "results")), r.n_instances);
+		for (uint32_t i = 0; i < r.n_instances; i++) {
+			const json_t *one = json_array_get(json_object_get(v, "results"), i);
+
+			assert_string_equal(text_of(one, "instance"), r.instances[i]);
+			same_number(one, "matched", r.matched[i]);
+		}
+		json_decref(v);
 		trip_end(&t);
 	}
 }
@@ -367,21 +433,28 @@ static struct skv_lookup_res any_lookup(struct trip *t, uint32_t n_keys, uint32_
 
 static void check_lookup_res(struct trip *t, const struct skv_lookup_res *r)
 {
-	struct skv_lookup_res got;
+	const json_t *blocks;
+	uint32_t hits = 0;
+	json_t *v;
 
 	skv_v1_write_lookup_res(&t->text, r);
-	read_back(t, skv_v1_read_lookup_res, &got);
-	same(r->n_keys, got.n_keys);
-	same(r->matched, got.matched);
-	same(r->lease_ms, got.lease_ms);
-	same_names(r->specs, r->n_specs, got.specs, got.n_specs);
-	same_files(&r->files, &got.files);
+	v = parse(t);
+	same_number(v, "n_keys", r->n_keys);
+	same_number(v, "matched", r->matched);
+	same_number(v, "lease_ms", r->lease_ms);
+	same_list(v, "specs", r->specs, r->n_specs);
+	same_files(v, &r->files);
+	blocks = json_object_get(v, "blocks");
 	for (uint32_t i = 0; i < r->n_keys; i++) {
-		same(r->hit[i], got.hit[i]);
-		for (uint32_t s = 0; r->hit[i] && s < r->n_specs; s++)
-			same_location(&r->loc[(size_t)i * r->n_specs + s],
-				      &got.loc[(size_t)i * r->n_specs + s]);
+		const json_t *block = r->hit[i] ? json_array_get(blocks, hits++) : NULL;
+
+		if (!block)
+			continue;
+		same_number(block, "index", i);
+		same_locations(block, &r->loc[(size_t)i * r->n_specs], r->n_specs);
 	}
+	assert_int_equal(json_array_size(blocks), hits);
+	json_decref(v);
 }
 
 static void test_lookup_res(void **state)
@@ -420,30 +493,34 @@ static struct skv_start_res any_start(struct trip *t, uint32_t n_keys, uint32_t 
 
 static void check_start_res(struct trip *t, const struct skv_start_res *r)
 {
-	struct skv_start_res got;
+	static const char *const outcomes[] = { "write", "exists", "busy" };
+	static const char *const states[] = { "open", "finished", "aborted", "expired" };
+	const bool open = r->state == SKV_SESSION_OPEN;
+	const json_t *blocks;
+	json_t *v;
 
 	skv_v1_write_start_res(&t->text, r);
-	read_back(t, skv_v1_read_start_res, &got);
-	assert_string_equal(r->session, got.session);
-	same(r->state, got.state);
-	same(r->deadline_ms, got.deadline_ms);
-	same(r->n_keys, got.n_keys);
-	same(r->n_write, got.n_write);
-	same_names(r->specs, r->n_specs, got.specs, got.n_specs);
-	same_files(&r->files, &got.files);
-	for (uint32_t i = 0; i < r->n_keys; i++) {
-		bool open = r->state == SKV_SESSION_OPEN;
+	v = parse(t);
+	assert_string_equal(text_of(v, "session"), r->session);
+	assert_string_equal(text_of(v, "state"), states[r->state]);
+	same_number(v, "deadline_ms", r->deadline_ms);
+	same_number(v, "n_keys", r->n_keys);
+	same_number(v, "n_write", r->n_write);
+	same_list(v, "specs", r->specs, r->n_specs);
+	same_files(v, &r->files);
+	blocks = json_object_get(v, "blocks");
+	assert_int_equal(json_array_size(blocks), open ? r->n_keys : 0);
+	for (uint32_t i = 0; open && i < r->n_keys; i++) {
+		const json_t *block = json_array_get(blocks, i);
 
-		same(open ? r->outcome[i] : SKV_START_BUSY, got.outcome[i]);
-		for (uint32_t s = 0; s < r->n_specs; s++) {
-			const struct skv_location *l = &got.loc[(size_t)i * r->n_specs + s];
-
-			if (open)
-				same_location(&r->loc[(size_t)i * r->n_specs + s], l);
-			else
-				same(l->length, 0);
-		}
+		same_number(block, "index", i);
+		assert_string_equal(text_of(block, "outcome"), outcomes[r->outcome[i]]);
+		if (r->outcome[i] == SKV_START_WRITE)
+			same_locations(block, &r->loc[(size_t)i * r->n_specs], r->n_specs);
+		else
+			assert_null(json_object_get(block, "locations"));
 	}
+	json_decref(v);
 }
 
 static void test_start_res(void **state)
@@ -500,14 +577,17 @@ static void test_largest(void **state)
 	trip_end(&t);
 }
 
-static void test_small_answers(void **state)
+static void test_finish_res(void **state)
 {
+	static const char *const states[] = { "open", "finished", "aborted", "expired", "deleted" };
+
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct skv_finish_res f, finished;
-		struct skv_delete_res d = { 0 }, deleted;
+		struct skv_finish_res f;
 		uint32_t gone[40];
+		const json_t *list;
 		struct trip t;
+		json_t *v;
 
 		trip_begin(&t, round);
 		f = (struct skv_finish_res){ (enum skv_session_state)below(&t, 5), any32(&t),
@@ -515,19 +595,15 @@ static void test_small_answers(void **state)
 		for (uint32_t i = 0; i < f.n_deleted; i++)
 			gone[i] = (i ? gone[i - 1] + 1 : 0) + (uint32_t)below(&t, 300);
 		skv_v1_write_finish_res(&t.text, &f);
-		read_back(&t, skv_v1_read_finish_res, &finished);
-		same(f.state, finished.state);
-		same(f.committed, finished.committed);
-		same(f.failed, finished.failed);
-		same(f.n_deleted, finished.n_deleted);
+		v = parse(&t);
+		assert_string_equal(text_of(v, "state"), states[f.state]);
+		same_number(v, "committed", f.committed);
+		same_number(v, "failed", f.failed);
+		list = json_object_get(v, "deleted");
+		assert_int_equal(json_array_size(list), f.n_deleted);
 		for (uint32_t i = 0; i < f.n_deleted; i++)
-			same(gone[i], finished.deleted[i]);
-
-		skv_buf_clear(&t.text);
-		d.deleted = any32(&t);
-		skv_v1_write_delete_res(&t.text, &d);
-		read_back(&t, skv_v1_read_delete_res, &deleted);
-		same(d.deleted, deleted.deleted);
+			same(json_integer_value(json_array_get(list, i)), gone[i]);
+		json_decref(v);
 		trip_end(&t);
 	}
 }
@@ -557,7 +633,7 @@ int main(void)
 		cmocka_unit_test(test_abort_and_delete_req), cmocka_unit_test(test_key_forms),
 		cmocka_unit_test(test_match_res),	    cmocka_unit_test(test_lookup_res),
 		cmocka_unit_test(test_start_res),	    cmocka_unit_test(test_start_res_ended),
-		cmocka_unit_test(test_largest),	    cmocka_unit_test(test_small_answers),
+		cmocka_unit_test(test_largest),	    cmocka_unit_test(test_finish_res),
 		cmocka_unit_test(test_append),
 	};
 

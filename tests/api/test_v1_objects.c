@@ -4,7 +4,17 @@
  */
 #include "trip.h"
 
-#include <skv/v1_codec.h>
+#include <skv/v1_pb.h>
+
+/* The JSON of an object's spec, as the client makes it of the protobuf of its view. */
+static void write_spec(struct trip *t, const char *schema, const void *view)
+{
+	struct skv_buf pb = { 0 };
+
+	skv_pb_write_named(schema, &pb, view);
+	assert_int_equal(skv_v1_change(&t->in, schema, &pb, "{}", &t->text, &t->err), SKV_OK);
+	skv_buf_destroy(&pb);
+}
 
 static struct skv_storage_spec any_storage(struct trip *t)
 {
@@ -60,14 +70,16 @@ static void test_storage(void **state)
 {
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		struct skv_storage_spec s, got;
+		struct skv_storage_view v = { .problem = "" };
+		struct skv_storage_spec got;
 		struct trip t;
 
 		trip_begin(&t, round);
-		s = any_storage(&t);
-		skv_v1_write_storage(&t.text, &s);
+		v.spec = any_storage(&t);
+		any_uuid(&t, v.uuid);
+		write_spec(&t, "StorageView", &v);
 		read_back(&t, skv_v1_read_storage, &got);
-		same_storage(&s, &got);
+		same_storage(&v.spec, &got);
 		assert_null(got.name);
 		trip_end(&t);
 	}
@@ -95,8 +107,8 @@ static void test_storage_view(void **state)
 		v.free_bytes = any64(&t);
 		v.available_bytes = any64(&t);
 		v.fs_free_bytes = any64(&t);
-		skv_v1_write_storage_view(&t.text, &v);
-		read_back(&t, skv_v1_read_storage_view, &got);
+		skv_pb_write_storage_view(&t.text, &v);
+		read_back(&t, skv_pb_read_storage_view, &got);
 		same_storage(&v.spec, &got.spec);
 		assert_string_equal(v.spec.name, got.spec.name);
 		assert_string_equal(v.uuid, got.uuid);
@@ -188,13 +200,13 @@ static void test_objects_in_protobuf(void **state)
 
 		trip_begin(&t, round);
 		s = any_storage(&t);
-		skv_v1_pb.write_storage(&t.text, &s);
-		read_back(&t, skv_v1_pb.read_storage, &got_s);
+		skv_pb_write_storage(&t.text, &s);
+		read_back(&t, skv_pb_read_storage, &got_s);
 		same_storage(&s, &got_s);
 		skv_buf_clear(&t.text);
 		g = any_group(&t);
-		skv_v1_pb.write_group(&t.text, &g);
-		read_back(&t, skv_v1_pb.read_group, &got_g);
+		skv_pb_write_group(&t.text, &g);
+		read_back(&t, skv_pb_read_group, &got_g);
 		same_group(&g, &got_g);
 		trip_end(&t);
 	}
@@ -213,14 +225,14 @@ static void test_group(void **state)
 		v.fast = any_name(&t, 0);
 		v.used_bytes = any64(&t);
 		v.blocks = any64(&t);
-		skv_v1_write_group(&t.text, &v.spec);
+		write_spec(&t, "GroupView", &v);
 		read_back(&t, skv_v1_read_group, &got);
 		assert_null(got.name);
 		same_group(&v.spec, &got);
 
 		skv_buf_clear(&t.text);
-		skv_v1_write_group_view(&t.text, &v);
-		read_back(&t, skv_v1_read_group_view, &seen);
+		skv_pb_write_group_view(&t.text, &v);
+		read_back(&t, skv_pb_read_group_view, &seen);
 		assert_string_equal(v.spec.name, seen.spec.name);
 		same_group(&v.spec, &seen.spec);
 		same(v.used_bytes, seen.used_bytes);
@@ -291,14 +303,14 @@ static void test_instance(void **state)
 						.placements = &p, .n_placements = below(&t, 2) };
 		p = (struct skv_placement){ any_name(&t, 0), any_name(&t, 0), "rounded",
 					    any64(&t),       any64(&t),       any64(&t) };
-		skv_v1_write_instance(&t.text, &v.spec);
+		write_spec(&t, "InstanceView", &v);
 		read_back(&t, skv_v1_read_instance, &got);
 		same_instance(&v.spec, &got);
 		assert_null(got.id);
 
 		skv_buf_clear(&t.text);
-		skv_v1_write_instance_view(&t.text, &v);
-		read_back(&t, skv_v1_read_instance_view, &seen);
+		skv_pb_write_instance_view(&t.text, &v);
+		read_back(&t, skv_pb_read_instance_view, &seen);
 		same_instance(&v.spec, &seen.spec);
 		assert_string_equal(v.spec.id, seen.spec.id);
 		same(v.blocks, seen.blocks);
@@ -457,8 +469,8 @@ static void test_answers_by_name(void **state)
 
 	(void)state;
 	trip_begin(&t, 0);
-	skv_v1_write_named("Stats", &t.text, &stats);
-	skv_v1_read_named("Stats", &t.in, trip_text(&t), t.text.len, &got, &err);
+	skv_pb_write_named("Stats", &t.text, &stats);
+	skv_pb_read_named("Stats", &t.in, trip_text(&t), t.text.len, &got, &err);
 	assert_string_equal(err.field, "");
 	assert_string_equal(got.version, "1");
 	assert_string_equal(got.owner, "o");
@@ -469,17 +481,17 @@ static void test_answers_by_name(void **state)
 	assert_int_equal(got.storages->groups, 3);
 	assert_true(got.storages->fs_free_bytes == UINT64_MAX);
 	skv_buf_clear(&t.text);
-	skv_v1_write_named("FileList", &t.text, &files);
+	skv_pb_write_named("FileList", &t.text, &files);
 	files.n_files = 0;
-	assert_int_equal(skv_v1_read_named("FileList", &t.in, trip_text(&t), t.text.len, &files,
+	assert_int_equal(skv_pb_read_named("FileList", &t.in, trip_text(&t), t.text.len, &files,
 					   &err),
 			 SKV_OK);
 	assert_int_equal(files.n_files, 1);
 	assert_int_equal(files.files->file, 3);
-	assert_int_equal(skv_v1_read_named("GroupList", &t.in, "{\"groups\":[{}]}", 15, &files,
+	assert_int_equal(skv_pb_read_named("GroupList", &t.in, "\x0a\x00", 2, &files,
 					   &err),
 			 SKV_E_INVALID);
-	assert_string_equal(err.field, "groups[0].storages");
+	assert_string_equal(err.field, "groups[0].spec.storages");
 	trip_end(&t);
 }
 

@@ -9,15 +9,6 @@
 
 #include <skv/mem.h>
 
-static const struct pb_message *find(const char *name)
-{
-	for (size_t i = 0; i < n_pb_messages; i++)
-		if (strcmp(pb_messages[i].name, name) == 0)
-			return &pb_messages[i];
-	fail_msg("no message %s", name);
-	return NULL;
-}
-
 struct bad {
 	const char *message;
 	const char *bytes; /* with its length, below */
@@ -171,6 +162,11 @@ static const struct bad documents[] = {
 	  I, "columns[0].checksums" },
 	{ "lookup_res", B("\x2a\x02\x22\x00"), I, "files[0].type" },
 	{ "lookup_res", B("\x2a\x0a\x0a\x04" "file" "\x22\x02.."), I, "files[0].path" },
+	{ "lookup_res", B("\x2a\x0d\x0a\x04" "file" "\x22\x05" "../up"), I, "files[0].path" },
+	{ "lookup_res", B("\x2a\x13\x0a\x04" "file" "\x22\x0b" "/etc/passwd"), I, "files[0].path" },
+	{ "lookup_res", B("\x2a\x0e\x0a\x04" "file" "\x22\x06" "a/../b"), I, "files[0].path" },
+	{ "lookup_res", B("\x2a\x0c\x0a\x04" "file" "\x22\x04" "a//b"), I, "files[0].path" },
+	{ "lookup_res", B("\x2a\x0a\x0a\x04" "file" "\x22\x02" "a/"), I, "files[0].path" },
 	{ "start_res", B("\x0a\x01" "x"), I, "session" },
 	{ "start_res", B("\x10\x05"), I, "state" },
 	{ "start_res", B("\x20\x01"), I, "outcome_runs" },
@@ -197,7 +193,8 @@ static void bad_messages_name_the_field(void **state)
 
 		trip_begin(&t, 1);
 		skv_put_bytes(&t.text, b->bytes, b->n);
-		rc = find(b->message)->echo(&t.in, (char *)t.text.data, b->n, &out, &t.err);
+		rc = pb_message_find(b->message)
+			     ->echo(&t.in, (char *)t.text.data, b->n, &out, &t.err);
 		if (rc != b->status || strcmp(t.err.field, b->field) != 0)
 			fail_msg("%zu, %s: %d at '%s', not %d at '%s': %s", i, b->message, rc,
 				 rc ? t.err.field : "", b->status, b->field,
@@ -215,7 +212,8 @@ static void expect(struct trip *t, const char *message, int status, const char *
 
 	assert_false(t->text.failed);
 	assert_int_equal(
-		find(message)->echo(&t->in, (char *)t->text.data, t->text.len, &out, &t->err),
+		pb_message_find(message)
+			->echo(&t->in, (char *)t->text.data, t->text.len, &out, &t->err),
 		status);
 	assert_string_equal(t->err.field, field);
 	skv_buf_destroy(&out);
@@ -316,7 +314,7 @@ static void cut_anywhere(void **state)
 static void read_req(const char *bytes, size_t n, struct skv_lookup_req *out, struct trip *t)
 {
 	trip_begin(t, 1);
-	if (skv_v1_pb.read_lookup_req(&t->in, bytes, n, out, &t->err) != SKV_OK)
+	if (skv_pb_read_lookup_req(&t->in, bytes, n, out, &t->err) != SKV_OK)
 		fail_msg("%s at '%s'", t->err.message, t->err.field);
 }
 
@@ -356,7 +354,7 @@ static void freedoms_of_protobuf(void **state)
 	trip_end(&t);
 	/* a oneof: the last one */
 	trip_begin(&t, 1);
-	assert_int_equal(skv_v1_pb.read_finish_req(&t.in, B("\x08\x01\x10\x03\x1a\x01\x01\x10\x02"),
+	assert_int_equal(skv_pb_read_finish_req(&t.in, B("\x08\x01\x10\x03\x1a\x01\x01\x10\x02"),
 						   &f, NULL),
 			 SKV_OK);
 	assert_int_equal(f.mask_kind, SKV_MASK_COUNT);
@@ -376,7 +374,7 @@ static void any_order(void **state)
 
 	(void)state;
 	trip_begin(&t, 1);
-	if (skv_v1_pb.read_lookup_res(&t.in, B(reversed), &r, &t.err) != SKV_OK)
+	if (skv_pb_read_lookup_res(&t.in, B(reversed), &r, &t.err) != SKV_OK)
 		fail_msg("%s at '%s'", t.err.message, t.err.field);
 	assert_int_equal(r.matched, 2);
 	assert_int_equal(r.loc[1].offset, 8);
@@ -418,7 +416,7 @@ static void texts_of_one_length(void **state)
 		put_run(&t.text, length[i], i * 3, "\xc3\xa4");
 		skv_put_bytes(&t.text, "\x20\x01", i % 2 ? 2 : 0);
 	}
-	if (skv_v1_pb.read_lookup_req(&t.in, trip_text(&t), t.text.len, &r, &t.err) != SKV_OK)
+	if (skv_pb_read_lookup_req(&t.in, trip_text(&t), t.text.len, &r, &t.err) != SKV_OK)
 		fail_msg("%s at '%s'", t.err.message, t.err.field);
 	same(r.n_keys, RUN * RUNS);
 	for (uint32_t i = 0; i < r.n_keys; i++) {

@@ -69,26 +69,26 @@ static const ProtobufCMessageDescriptor *const types[] = {
 	&slabkv__v1__storage_spec__descriptor,
 	&slabkv__v1__group_spec__descriptor,
 	&slabkv__v1__instance_spec__descriptor,
-	&slabkv__v1__storage_view__descriptor,
-	&slabkv__v1__group_view__descriptor,
-	&slabkv__v1__instance_view__descriptor,
 	&slabkv__v1__file_wish__descriptor,
 	&slabkv__v1__token_spec__descriptor,
 	&slabkv__v1__tenant_spec__descriptor,
 	&slabkv__v1__drain_spec__descriptor,
 	&slabkv__v1__home_spec__descriptor,
 	&slabkv__v1__move_wish__descriptor,
-	&slabkv__v1__move__descriptor,
 	&slabkv__v1__move_finish__descriptor,
-	&slabkv__v1__move_result__descriptor,
 	&slabkv__v1__match_request__descriptor,
-	&slabkv__v1__match_response__descriptor,
 	&slabkv__v1__finish_request__descriptor,
 	&slabkv__v1__abort_request__descriptor,
+	&slabkv__v1__purge_request__descriptor,
+	&slabkv__v1__storage_view__descriptor,
+	&slabkv__v1__group_view__descriptor,
+	&slabkv__v1__instance_view__descriptor,
+	&slabkv__v1__move__descriptor,
+	&slabkv__v1__move_result__descriptor,
+	&slabkv__v1__match_response__descriptor,
 	&slabkv__v1__finish_response__descriptor,
 	&slabkv__v1__pin_list__descriptor,
 	&slabkv__v1__key_list__descriptor,
-	&slabkv__v1__purge_request__descriptor,
 	&slabkv__v1__purge_response__descriptor,
 	&slabkv__v1__error__descriptor,
 };
@@ -168,7 +168,7 @@ static void lookups_are_theirs(void **state)
 
 		trip_begin(&t, round);
 		r = any_lookup(&t, (int)(round % 4));
-		skv_v1_pb.write_lookup_res(&t.text, &r);
+		skv_pb_write_lookup_res(&t.text, &r);
 		m = theirs(&slabkv__v1__lookup_response__descriptor, &t.text);
 		same(m->n_keys, r.n_keys);
 		same(m->matched, r.matched);
@@ -202,7 +202,7 @@ static void starts_are_theirs(void **state)
 
 		trip_begin(&t, round);
 		r = any_start(&t);
-		skv_v1_pb.write_start_res(&t.text, &r);
+		skv_pb_write_start_res(&t.text, &r);
 		m = theirs(&slabkv__v1__start_response__descriptor, &t.text);
 		assert_string_equal(m->session, r.session);
 		same(m->state, r.state);
@@ -235,7 +235,7 @@ static void requests_are_theirs(void **state)
 		keys = any_keys(&t, round % 3, any_count(&t, 500));
 		parent = any_keys(&t, round % 3, 1);
 		keys.parent = &parent;
-		skv_v1_pb.write_start_req(&t.text, &r, &keys);
+		skv_pb_write_start_req(&t.text, &r, &keys);
 		m = theirs(&slabkv__v1__start_request__descriptor, &t.text);
 		for (uint32_t i = 0; i < keys.n; i++) {
 			if (round % 3 == SKV_KEYS_STRING)

@@ -1,6 +1,6 @@
 /*
- * test_v1_random.c - random messages, whole and damaged: what the codec takes it writes so that it
- * is read the same again, also by way of protobuf.
+ * test_v1_random.c - random requests in JSON, whole and damaged: what the codec takes is the same
+ * after a way through protobuf.
  *
  * The generator takes a sample of a message and edits it with a grammar's eye: tokens that parsers
  * disagree about, pieces given twice, moved, cut. SKV_CASES sets how many (default 200000),
@@ -189,7 +189,7 @@ static void make(struct text *t, size_t m)
 
 	t->n = 0;
 	if (!head || below(2)) {
-		splice(t, 0, 0, messages[m].sample, strlen(messages[m].sample));
+		splice(t, 0, 0, messages[m].sample, messages[m].n_sample);
 		return;
 	}
 	splice(t, 0, 0, head, strlen(head));
@@ -206,12 +206,15 @@ static unsigned long setting(const char *name, unsigned long otherwise)
 static void test_random(void **state)
 {
 	unsigned long cases = setting("SKV_CASES", 200000), good = 0;
+	size_t n_requests = 0;
 	static struct text t;
 
 	(void)state;
+	while (n_requests < n_messages && !messages[n_requests].written)
+		n_requests++;
 	state_of_random = (setting("SKV_SEED", 1) + 1) * 0x9e3779b97f4a7c15u;
 	for (unsigned long i = 0; i < cases; i++) {
-		size_t m = i % n_messages;
+		size_t m = i % n_requests;
 		/* Exactly its size, so that a step too far is found. */
 		char *exact;
 

@@ -40,7 +40,7 @@ def cpu_us(pid):
 
 def steady(lab, keys, bar):
     plain, tls = two(lab)
-    args = ["--seconds", lab.seconds, "--ops", "lookup", "--keys", keys, "--clients", 4, "--codec", "protobuf"]
+    args = ["--seconds", lab.seconds, "--ops", "lookup", "--keys", keys, "--clients", 4]
     best = {}
     try:
         for _ in range(lab.rounds):

@@ -41,9 +41,8 @@ def one_key(lab, clients):
     """The floor's requests and answers have the same length as those over HTTP; bare gRPC was not measured."""
     m = lab.manager("one-key")
     try:
-        native = ["--ops", "lookup", "--keys", 1, "--codec"]
-        ways = {"protobuf over HTTP": [*native, "protobuf"], "json over HTTP": [*native, "json"],
-                "KVCM over gRPC": ["--api", "kvcm", "--grpc", m.grpc, "--ops", "get", "--keys", 1, "--codec", "protobuf"]}
+        ways = {"protobuf over HTTP": ["--ops", "lookup", "--keys", 1],
+                "KVCM over gRPC": ["--api", "kvcm", "--grpc", m.grpc, "--ops", "get-grpc", "--keys", 1]}
         for name, args in ways.items():
             bar = clients > 1 and "HTTP" in name
             sent = m.call_bytes(*(args if "HTTP" in name else ways["protobuf over HTTP"]))

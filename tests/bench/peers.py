@@ -37,7 +37,7 @@ LOOKUPS = {"hit": ["--ops", "lookup", "--batch"], "miss": ["--ops", "lookup", "-
 
 
 def native(lab, m, n, *args):
-    found = m.bench("--text", "--clients", 1, "--keys", n, "--codec", "protobuf", "--population", POPULATION, "--seconds",
+    found = m.bench("--text", "--clients", 1, "--keys", n, "--population", POPULATION, "--seconds",
                     lab.seconds / 2, *args)[0][0]
     if found["success"] != 1:
         raise RuntimeError("a key was not found, or one too many")

@@ -19,6 +19,7 @@ import scale
 import tiers
 
 MIB = 1 << 20
+WIRES = {"json": "HTTP/JSON", "grpc": "gRPC"}
 
 
 def line(what, bar, measured, floor="", met=None):
@@ -44,9 +45,9 @@ def floors_of_call(lab, manager, keys, clients, *args):
     return text, echo
 
 
-def lookup(lab, codec, keys, *more, clients=4):
+def lookup(lab, keys, *more, clients=4):
     m = lab.manager("lookup")
-    args = ["--ops", "lookup", "--keys", keys, "--clients", clients, "--codec", codec, *more]
+    args = ["--ops", "lookup", "--keys", keys, "--clients", clients, *more]
     try:
         op, _ = least_cpu(lab, m, *args)
         if op["success"] != 1:
@@ -57,58 +58,56 @@ def lookup(lab, codec, keys, *more, clients=4):
         m.remove()
 
 
-def lookup_512(lab, codec, bar, *more, where="65,536 blocks side by side"):
-    op, floor, _ = lookup(lab, codec, 512, *more)
+def lookup_512(lab, bar, *more, where="65,536 blocks side by side"):
+    op, floor, _ = lookup(lab, 512, *more)
     cpu = op["manager_cpu_us_per_call"]
-    yield line(f"prefix of 512 keys, {codec}, {where}", f"<= {bar} us CPU a call",
+    yield line(f"prefix of 512 keys, protobuf, {where}", f"<= {bar} us CPU a call",
                f"{cpu:.0f} us ({cpu / 512 * 1000:.0f} ns a key)", floor, cpu <= bar)
 
 
-def lookup_1(lab, codec, bar):
-    op, floor, echo = lookup(lab, codec, 1)
+def lookup_1(lab, bar):
+    op, floor, echo = lookup(lab, 1)
     per_core = 1e6 / op["manager_cpu_us_per_call"]
-    yield line(f"1 key, {codec}, one core", f">= {bar:,} /s" if bar else "-",
+    yield line("1 key, protobuf, one core", f">= {bar:,} /s",
                f"{per_core:,.0f} /s ({op['manager_cpu_us_per_call']:.1f} us a call)",
-               floor, per_core >= bar if bar else None)
+               floor, per_core >= bar)
 
 
-def kvcm_get(lab, codec, bar):
+def kvcm_get(lab, wire, bar):
     """What a connector written for KVCM asks before each prompt."""
     m = lab.manager("kvcm-get")
     try:
-        args = ["--api", "kvcm", "--grpc", m.grpc, "--ops", "get", "--keys", 1000, "--codec", codec]
+        args = ["--api", "kvcm", "--grpc", m.grpc, "--ops", f"get-{wire}", "--keys", 1000]
         op, _ = least_cpu(lab, m, *args)
         if op["success"] != 1:
             raise RuntimeError(f"a query missed: success {op['success']}")
-        floor = floors_of_call(lab, m, 1000, 4, *args)[0] if codec == "json" else \
+        floor = floors_of_call(lab, m, 1000, 4, *args)[0] if wire == "json" else \
             f"native API: {native(lab, m):.0f} us"
     finally:
         m.remove()
     cpu = op["manager_cpu_us_per_call"]
-    wire = "HTTP/JSON" if codec == "json" else "gRPC"
-    yield line(f"KVCM getCacheLocation of 1,000 keys, {wire}", f"<= {bar:,} us CPU a call",
+    yield line(f"KVCM getCacheLocation of 1,000 keys, {WIRES[wire]}", f"<= {bar:,} us CPU a call",
                f"{cpu:.0f} us", floor,
                cpu <= bar)
 
 
 def native(lab, m):
-    op, _ = least_cpu(lab, m, "--ops", "lookup", "--keys", 1000, "--codec", "protobuf")
+    op, _ = least_cpu(lab, m, "--ops", "lookup", "--keys", 1000)
     return op["manager_cpu_us_per_call"]
 
 
-def kvcm_write(lab, codec, bar):
+def kvcm_write(lab, wire, bar):
     m = lab.manager("kvcm-write", "--durability", "full")
     best = None
     try:
         for _ in range(lab.rounds):
-            ops, _ = m.bench("--api", "kvcm", "--grpc", m.grpc, "--ops", "write", "--codec", codec, "--keys", 512,
+            ops, _ = m.bench("--api", "kvcm", "--grpc", m.grpc, "--ops", f"write-{wire}", "--keys", 512,
                              "--clients", 8, "--seconds", lab.seconds, "--max-blocks", 100000000, "--population", 1)
             if best is None or ops[0]["keys_per_s"] > best["keys_per_s"]:
                 best = ops[0]
     finally:
         m.remove()
-    wire = "HTTP/JSON" if codec == "json" else "gRPC"
-    yield line(f"KVCM start+finish of 512 blocks, FULL, {wire}",
+    yield line(f"KVCM start+finish of 512 blocks, FULL, {WIRES[wire]}",
                f">= {bar:,} blocks/s" if bar else "-",
                f"{best['keys_per_s']:,.0f} blocks/s, {best['manager_cpu_us_per_key']:.2f} us CPU a block; p99 of start "
                f"{best['start']['p99_us'] / 1000:.1f} ms", "the native rows above",
@@ -285,20 +284,18 @@ def ios(lab):
 
 
 ROWS = {
-    "lookup-512-protobuf": lambda lab: lookup_512(lab, "protobuf", 80),
-    "lookup-512-json": lambda lab: lookup_512(lab, "json", 600),
-    "lookup-512-scattered": lambda lab: lookup_512(lab, "protobuf", 70, "--scatter", "--population", 1000000,
+    "lookup-512-protobuf": lambda lab: lookup_512(lab, 80),
+    "lookup-512-scattered": lambda lab: lookup_512(lab, 70, "--scatter", "--population", 1000000,
                                                    where="1,000,000 scattered"),
-    "lookup-1-protobuf": lambda lab: lookup_1(lab, "protobuf", 50000),
-    "lookup-1-json": lambda lab: lookup_1(lab, "json", 0),
+    "lookup-1-protobuf": lambda lab: lookup_1(lab, 50000),
     **lookups.ROWS,
     "scaling": scaling,
     "start-normal": lambda lab: start_finish(lab, "normal", 500000),
     "start-full": lambda lab: start_finish(lab, "full", 300000),
     "kvcm-get-json": lambda lab: kvcm_get(lab, "json", 1500),
-    "kvcm-get-grpc": lambda lab: kvcm_get(lab, "protobuf", 350),
+    "kvcm-get-grpc": lambda lab: kvcm_get(lab, "grpc", 350),
     "kvcm-write-json": lambda lab: kvcm_write(lab, "json", 100000),
-    "kvcm-write-grpc": lambda lab: kvcm_write(lab, "protobuf", 0),
+    "kvcm-write-grpc": lambda lab: kvcm_write(lab, "grpc", 0),
     "eviction": eviction,
     **encrypted.ROWS,
     **capacity.ROWS,

@@ -73,8 +73,6 @@ struct standin {
 	uint64_t bad_offset;  /* instead of the slot's own, when not 0 */
 	const char *bad_spec; /* instead of the first column's name */
 	bool two_storages; /* file 1 is of "second", for starts that avoid "default" */
-	bool only_json;   /* refuses protobuf with 415 */
-	uint32_t refused; /* how often it had protobuf and did not want it */
 	bool forwards;    /* only calls that ask for the owner itself fail (Slabkv-Route: direct) */
 	const char *note; /* Slabkv-Owner of every answer; NULL: none */
 	const uint32_t *gone; /* [n_gone] rows of sessions, deleted while they are written */

@@ -65,7 +65,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	struct exchange *x = *state;
 	struct MHD_Response *r;
 	enum MHD_Result result;
-	bool cut, refused;
+	bool cut;
 	int rc;
 
 	(void)version;
@@ -83,15 +83,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	x->direct = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Slabkv-Route") != NULL;
 	pthread_mutex_lock(&s->lock);
 	s->requests++;
-	refused = s->only_json && x->codec != &skv_v1_json;
-	s->refused += refused;
-	if (refused)
-		x->codec = &skv_v1_json;
-	/* A manager that knows only JSON cannot refuse a GET: it answers it in JSON. */
-	refused = refused && strcmp(method, "GET") != 0;
-	cut = false;
-	rc = refused ? skv_fail(&x->err, SKV_E_UNSUPPORTED, "Content-Type", "JSON only")
-		     : answer(s, x, method, url, &cut);
+	rc = answer(s, x, method, url, &cut);
 	pthread_mutex_unlock(&s->lock);
 	if (cut)
 		return MHD_NO;
@@ -103,7 +95,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 					    MHD_RESPMEM_MUST_COPY);
 	if (s->note)
 		MHD_add_response_header(r, SKV_OWNER_NOTE, s->note);
-	result = MHD_queue_response(c, refused ? 415 : (unsigned)skv_status_http(rc), r);
+	result = MHD_queue_response(c, (unsigned)skv_status_http(rc), r);
 	MHD_destroy_response(r);
 	return result;
 }

@@ -477,25 +477,6 @@ static void texts_are_handed_on(void **state)
 	assert_int_equal(slabkv_checksum("abc", 3), skv_checksum("abc", 3));
 }
 
-static void the_form_may_be_chosen(void **state)
-{
-	struct fixture *f = *state;
-	struct slabkv_error err;
-	struct slabkv *kv;
-	struct set b;
-
-	f->o.codec = "json";
-	fixture_reopen(f, NULL, NULL);
-	f->s.only_json = true;
-	set_init(&b, 1, 10);
-	assert_int_equal(set_put(f, &b), SLABKV_OK);
-	assert_int_equal(f->s.refused, 0);
-	set_free(&b);
-	f->o.codec = "xml";
-	assert_int_equal(slabkv_open(&f->o, &kv, &err), SLABKV_E_INVALID);
-	assert_string_equal(err.field, "codec");
-}
-
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
@@ -516,7 +497,6 @@ int main(void)
 		T(unknown_things_are_not_found),
 		T(every_call_is_reported),
 		T(texts_are_handed_on),
-		T(the_form_may_be_chosen),
 	};
 #undef T
 

@@ -20,9 +20,6 @@ struct hybrid {
 	struct slabkv *kv;
 };
 
-/* The tests below run in both forms of requests: the library's default, and JSON. */
-static const char *codec;
-
 /* Attention and states of a model, in a group with room for so many blocks of both. */
 static void make_model(struct hybrid *h, uint32_t blocks)
 {
@@ -55,7 +52,6 @@ static int setup(void **state)
 	slabkv_options_init(&o, sizeof o);
 	o.urls = &url;
 	o.n_urls = 1;
-	o.codec = codec;
 	assert_int_equal(slabkv_open(&o, &h->kv, NULL), SLABKV_OK);
 	*state = h;
 	return 0;
@@ -247,8 +243,5 @@ int main(void)
 	};
 #undef T
 
-	int failed = cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
-
-	codec = "json";
-	return failed + cmocka_run_group_tests_name("json", tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,7 +189,6 @@ static void test_by_name(void **state)
 	assert_int_equal(set(o, "mounts", "/a,/b", &err), SLABKV_OK);
 	assert_int_equal(set(o, "token", "secret", &err), SLABKV_OK);
 	assert_int_equal(set(o, "engine", "posix", &err), SLABKV_OK);
-	assert_int_equal(set(o, "codec", "json", &err), SLABKV_OK);
 	assert_int_equal(set(o, "verify", "false", &err), SLABKV_OK);
 	assert_int_equal(set(o, "call_timeout_ms", "1234", &err), SLABKV_OK);
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -202,7 +201,7 @@ static void test_by_name(void **state)
 	assert_string_equal(kv->urls[0], "http://one:1");
 	assert_string_equal(kv->urls[1], "http://two:2");
 	assert_int_equal(kv->timeout_ms, 1234);
-	assert_true(!kv->verify && kv->codec == &skv_v1_json);
+	assert_true(!kv->verify);
 	assert_true(skv_mounts_named(kv->mounts));
 	slabkv_close(kv);
 	slabkv_options_init(&plain, sizeof plain);

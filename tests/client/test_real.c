@@ -29,9 +29,6 @@ static void on_mismatch(void *ctx, const struct slabkv_mismatch *m)
 	f->last = *m;
 }
 
-/* The tests below run in both forms of requests: the library's default, and JSON. */
-static const char *codec;
-
 static int setup(void **state)
 {
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
@@ -46,7 +43,6 @@ static int setup(void **state)
 	assert_non_null(r);
 	daemon_start(&r->d);
 	slabkv_options_init(&r->f.o, sizeof r->f.o);
-	r->f.o.codec = codec;
 	r->f.urls[0] = r->d.url;
 	r->f.o.urls = r->f.urls;
 	r->f.o.n_urls = 1;
@@ -166,7 +162,6 @@ static void form_is_the_one_asked_for(void **state)
 	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
 	assert_int_equal(set_get(&r->f, &b, SLABKV_BATCH), SLABKV_OK);
 	assert_int_equal(b.io.done, 20);
-	assert_ptr_equal(r->f.kv->codec, codec ? &skv_v1_json : &skv_v1_pb);
 	set_free(&b);
 }
 
@@ -621,8 +616,5 @@ int main(void)
 	};
 #undef T
 
-	int failed = cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
-
-	codec = "json";
-	return failed + cmocka_run_group_tests_name("json", tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 #include <skv/asks.h>
 #include <skv/find.h>
-#include <skv/v1_json.h>
+#include <skv/v1_pb.h>
 
 #include <lock/one.h>
 #include <model/rules.h>
@@ -131,8 +131,8 @@ static void copy(const char *schema, const void *from, void *to, struct skv_aren
 	struct skv_buf b = { 0 };
 	struct skv_error err;
 
-	skv_v1_write_named(schema, &b, from);
-	if (skv_v1_read_named(schema, &in, (const char *)b.data, b.len, to, &err) != SKV_OK)
+	skv_pb_write_named(schema, &b, from);
+	if (skv_pb_read_named(schema, &in, (const char *)b.data, b.len, to, &err) != SKV_OK)
 		fail_msg("%s: %s: %s", schema, err.field, err.message);
 	skv_buf_destroy(&b);
 }

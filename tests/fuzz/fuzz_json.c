@@ -1,6 +1,6 @@
 /*
- * fuzz_json.c - any bytes through the JSON codec of the native API; what it takes it must read
- * again, and by protobuf, too.
+ * fuzz_json.c - any bytes as a request of the native API in JSON; what is taken must be the same
+ * after a way through protobuf.
  *
  * First byte chooses the message, the rest is the document (tests/api/identity.h). With SKV_FUZZ=ON
  * (clang) a libFuzzer target; replay.c runs the corpus without one.

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <skv/v1_codec.h>
+#include <skv/v1_pb.h>
 
 #include "fixture.h"
 
@@ -120,7 +120,7 @@ static void errors_are_messages(void **state)
 	fixture_start(x);
 	skv_arena_init(&arena);
 	a = http_call(x->port, "POST", LOOKUP, TYPE(PB), "\x0a\x0f" "0123456789abcde");
-	assert_int_equal(skv_v1_pb.read_error(&in, a.body, a.body_len, &err), SKV_E_INVALID);
+	assert_int_equal(skv_pb_read_error(&in, a.body, a.body_len, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "keys_raw");
 	answer_free(&a);
 	skv_arena_destroy(&arena);
@@ -138,7 +138,7 @@ static void answers_are_messages(void **state)
 	fixture_start(x);
 	skv_arena_init(&arena);
 	a = http_call(x->port, "POST", LOOKUP, TYPE(PB), LOOKUP_PB);
-	assert_int_equal(skv_v1_pb.read_lookup_res(&in, a.body, a.body_len, &res, NULL), SKV_OK);
+	assert_int_equal(skv_pb_read_lookup_res(&in, a.body, a.body_len, &res, NULL), SKV_OK);
 	assert_int_equal(res.n_keys, 1);
 	assert_true(skv_key_from_hex("30313233343536373839616263646566", 32, &expected));
 	assert_true(skv_key_equal(fake_core_key(x->cluster), expected));

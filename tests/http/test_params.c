@@ -251,7 +251,7 @@ static void test_environment_of_clients(void **state)
 	(void)state;
 	assert_load(&p, NULL,
 		    LIST("SLABKV_URL=http://h:1", "SLABKV_TOKEN=x", "SLABKV_ENGINE=posix",
-			 "SLABKV_CODEC=json", "SLABKV_SLOW_MS=1002"));
+			 "SLABKV_SLOW_MS=1002"));
 	assert_int_equal(p.slow_ms, 1002);
 	skv_params_destroy(&p);
 	assert_refused(NULL, LIST("SLABKV_URLS=x"), LIST("environment SLABKV_URLS"));

@@ -1,11 +1,9 @@
 /*
- * v1_codec.h - the native API v1 in all its encodings: one table of functions per content type.
+ * v1_codec.h - the native API v1 as a manager serves it: one table of functions per content type.
  *
- * The transport and the client choose a codec once per request and encode and decode through it.
- * All codecs carry the same messages with the same limits and name the same fields in errors. The
- * functions' contracts are those of skv/v1_json.h (read "document" for "JSON document"), except
- * that protobuf skips unknown fields, takes the last of a repeated scalar, and has keys_raw (16
- * bytes each) where JSON has keys_hex. Constant data, stateless; any thread.
+ * The transport chooses a codec once per request: it reads requests and writes answers through it.
+ * Both codecs carry the same messages with the same limits and name the same fields in errors; the
+ * functions are those of skv/v1_json.h and skv/v1_pb.h. Constant data, stateless; any thread.
  */
 #ifndef SKV_V1_CODEC_H
 #define SKV_V1_CODEC_H
@@ -13,25 +11,21 @@
 #include <skv/v1_json.h>
 
 struct skv_v1_codec {
-	const char *name;         /* "json", "protobuf": for options and messages */
 	const char *content_type; /* of what it writes */
 	const char *no_memory;    /* the error answer when out of memory; no NUL inside */
-#define R(m, type)                                                                                 \
+#define REQUEST(m, type)                                                                           \
 	int (*read_##m)(const struct skv_v1_in *in, const char *text, size_t n, struct type *out,  \
 			struct skv_error *err);
-#define W(m, type) void (*write_##m)(struct skv_buf *out, const struct type *v);
-#define KEYS(m, type)                                                                              \
-	void (*write_##m)(struct skv_buf *out, const struct type *req,                             \
-			  const struct skv_key_input *keys);
+#define KEYED REQUEST
+#define ANSWER(m, type) void (*write_##m)(struct skv_buf *out, const struct type *v);
 	SKV_V1_MESSAGES
-#undef R
-#undef W
-#undef KEYS
+	ANSWER(block_view, skv_block_view)
+#undef REQUEST
+#undef KEYED
+#undef ANSWER
 	void (*write_named)(const char *schema, struct skv_buf *out, const void *message);
 	void (*write_error)(struct skv_buf *out, const struct skv_error *err,
 			    const char *request_id);
-	int (*read_error)(const struct skv_v1_in *in, const char *text, size_t n,
-			  struct skv_error *out);
 };
 
 extern const struct skv_v1_codec skv_v1_json; /* application/json */
@@ -43,8 +37,6 @@ extern const struct skv_v1_codec skv_v1_pb;   /* application/x-protobuf, api/v1/
 const struct skv_v1_codec *skv_v1_codec_of_type(const char *content_type);
 /* The first type in an Accept header that a codec writes; NULL: none, or no header. */
 const struct skv_v1_codec *skv_v1_codec_of_accept(const char *accept);
-/* By `name`; NULL: none. */
-const struct skv_v1_codec *skv_v1_codec_named(const char *name);
 /* The supported content types, for messages: "application/json, application/x-protobuf". */
 const char *skv_v1_codec_types(void);
 

@@ -1,12 +1,11 @@
 /*
- * v1_json.h - native API v1: JSON text <-> the structs of skv/ops.h, both ways for every message
- * (the server reads requests and writes results, the client library the other way round).
+ * v1_json.h - native API v1 in JSON, for people: the manager reads requests and writes answers.
+ * Programs of ours send and read protobuf (skv/v1_pb.h).
  *
  * read_*: `text`,`n` is one JSON document. Results borrow from `in->arena`. Unknown fields, wrong
  *   types, missing fields, values out of range, a duplicate key in `keys*` or JSON keys given twice
  *   are SKV_E_INVALID with err->field naming the place ("keys_hex[3]", "specs[0].size");
- *   more than SKV_MAX_KEYS keys SKV_E_TOO_LARGE. Answers (read_*_res) skip unknown fields, so that
- *   an older client understands a newer server.
+ *   more than SKV_MAX_KEYS keys SKV_E_TOO_LARGE.
  * write_*: appends one JSON document (no newline) to `out`; out->failed tells lack of memory.
  *   64-bit values that may pass 2^53 (generation, checksum) travel as strings: generation decimal,
  *   checksum 16 hex digits. Sizes and offsets are JSON integers.
@@ -25,7 +24,7 @@
 
 struct skv_v1_in {
 	struct skv_arena *arena;
-	/* Hashes `keys` (strings). NULL: string keys are refused (a client never hashes). */
+	/* Hashes `keys` (strings). NULL: string keys are refused. */
 	const struct skv_secret *secret;
 	/* Caller's tenant, copied into requests. Borrowed. */
 	const char *tenant;
@@ -34,75 +33,57 @@ struct skv_v1_in {
 	bool stored;
 };
 
-/* Keys of a request in the caller's form. A writer uses exactly one of the three. */
-enum skv_key_form { SKV_KEYS_STRING, SKV_KEYS_INT, SKV_KEYS_HEX };
-struct skv_key_input {
-	enum skv_key_form form;
-	uint32_t n;
-	const char *const *strings; /* SKV_KEYS_STRING */
-	const struct skv_key *keys; /* SKV_KEYS_INT (lo only), SKV_KEYS_HEX */
-	const struct skv_key_input *parent; /* of a start: one key, the parent of the
-					       first; NULL = none */
-};
-
-/* Every message with a C struct of its own, by what there is of it: R(name, struct) a reader, W a
- * writer, KEYS the writer of a request with keys, which takes them in the caller's form. Whoever
- * expands it defines these three. */
+/* Every message with a C struct of its own, by what it is: REQUEST(name, struct) and ANSWER, and
+ * KEYED, a request whose writer takes its keys in the caller's form. Whoever expands it defines
+ * these three. */
 #define SKV_V1_MESSAGES                                                                            \
 	SKV_OPERATIONS(SKV_NOTHING, SKV_NOTHING, SKV_V1_CALL) \
-	SKV_V1_RW(storage, skv_storage_spec) \
-	SKV_V1_RW(group, skv_group_spec) \
-	SKV_V1_RW(instance, skv_instance_spec) \
-	SKV_V1_RW(storage_view, skv_storage_view) \
-	SKV_V1_RW(group_view, skv_group_view) \
-	SKV_V1_RW(instance_view, skv_instance_view) \
-	SKV_V1_RW(file_wish, skv_file_wish) \
-	SKV_V1_RW(token, skv_token_spec) \
-	SKV_V1_RW(tenant, skv_tenant_spec) \
-	SKV_V1_RW(drain, skv_drain_spec) \
-	SKV_V1_RW(home, skv_home_spec) \
-	SKV_V1_RW(move_take, skv_move_take_req) \
-	SKV_V1_RW(move_view, skv_move_view) \
-	SKV_V1_RW(move_finish_req, skv_move_finish_req) \
-	SKV_V1_RW(move_finish_res, skv_move_finish_res) \
-	R(match_req, skv_match_req) \
-	KEYS(match_req, skv_match_req) \
-	SKV_V1_RW(match_res, skv_match_res) \
-	SKV_V1_RW(finish_req, skv_finish_req) \
-	SKV_V1_RW(abort_req, skv_abort_req) \
-	SKV_V1_RW(finish_res, skv_finish_res) \
-	SKV_V1_RW(pins_res, skv_pins_res) \
-	SKV_V1_RW(keys_res, skv_keys_res) \
-	W(block_view, skv_block_view) \
-	SKV_V1_RW(purge_req, skv_purge_req) \
-	SKV_V1_RW(purge_res, skv_purge_res)
+	REQUEST(storage, skv_storage_spec) \
+	REQUEST(group, skv_group_spec) \
+	REQUEST(instance, skv_instance_spec) \
+	REQUEST(file_wish, skv_file_wish) \
+	REQUEST(token, skv_token_spec) \
+	REQUEST(tenant, skv_tenant_spec) \
+	REQUEST(drain, skv_drain_spec) \
+	REQUEST(home, skv_home_spec) \
+	REQUEST(move_take, skv_move_take_req) \
+	REQUEST(move_finish_req, skv_move_finish_req) \
+	KEYED(match_req, skv_match_req) \
+	REQUEST(finish_req, skv_finish_req) \
+	REQUEST(abort_req, skv_abort_req) \
+	REQUEST(purge_req, skv_purge_req) \
+	ANSWER(storage_view, skv_storage_view) \
+	ANSWER(group_view, skv_group_view) \
+	ANSWER(instance_view, skv_instance_view) \
+	ANSWER(move_view, skv_move_view) \
+	ANSWER(move_finish_res, skv_move_finish_res) \
+	ANSWER(match_res, skv_match_res) \
+	ANSWER(finish_res, skv_finish_res) \
+	ANSWER(pins_res, skv_pins_res) \
+	ANSWER(keys_res, skv_keys_res) \
+	ANSWER(purge_res, skv_purge_res)
 #define SKV_V1_CALL(name, ...)                                                                     \
-	R(name##_req, skv_##name##_req) \
-	KEYS(name##_req, skv_##name##_req) \
-	SKV_V1_RW(name##_res, skv_##name##_res)
-#define SKV_V1_RW(name, type) R(name, type) W(name, type)
+	KEYED(name##_req, skv_##name##_req) \
+	ANSWER(name##_res, skv_##name##_res)
 
-#define R(name, type)                                                                  \
+#define REQUEST(name, type)                                                            \
 	int skv_v1_read_##name(const struct skv_v1_in *in, const char *text, size_t n, \
-			       struct type *out,                                       \
-			       struct skv_error *err);
-#define W(name, type) void skv_v1_write_##name(struct skv_buf *out, const struct type *v);
-#define KEYS(name, type)                                                                           \
-	void skv_v1_write_##name(struct skv_buf *out, const struct type *req,                      \
-				 const struct skv_key_input *keys);
+			       struct type *out, struct skv_error *err);
+#define KEYED REQUEST
+#define ANSWER(name, type) void skv_v1_write_##name(struct skv_buf *out, const struct type *v);
 SKV_V1_MESSAGES
-#undef R
-#undef W
-#undef KEYS
+#undef REQUEST
+#undef KEYED
+#undef ANSWER
+/* The view of one block, which nobody but people reads. */
+void skv_v1_write_block_view(struct skv_buf *out, const struct skv_block_view *v);
 
-/* The same by the name of a schema that is a table (the columns request and answer of
- * SKV_OPERATIONS): `message` and `out` are the struct of that message. */
+/* Writes the answer `message` by the name of its schema, which is a table (the column answer of
+ * SKV_OPERATIONS). */
 void skv_v1_write_named(const char *schema, struct skv_buf *out, const void *message);
-int skv_v1_read_named(const char *schema, const struct skv_v1_in *in, const char *text, size_t n,
-		      void *out, struct skv_error *err);
 
-/* Changes an object: appends to `out` the JSON of its spec (`schema`: "StorageSpec", "GroupSpec",
- * "InstanceSpec", "TenantSpec") with the values of `view`, the JSON of its view, where the JSON
+/* Changes an object: appends to `out` the JSON of its spec with the values of `view`, the protobuf
+ * of its view (`schema`: "StorageView", "GroupView", "InstanceView", "TenantView"), where the JSON
  * object `fields` does not name others. `view` NULL: a new object, which has the defaults. Fields
  * that the spec does not have are SKV_E_INVALID. */
 int skv_v1_change(const struct skv_v1_in *in, const char *schema, const struct skv_buf *view,

@@ -99,7 +99,7 @@ struct skv_part {
 	uint32_t partitions;   /* and bits of all that are asked about */
 	char url[SKV_URL_MAX];
 	char owner[SKV_OWNER_NAME];
-	const char *body;      /* set by the caller: JSON */
+	const char *body;      /* set by the caller: protobuf */
 	size_t n_body;
 	int http;              /* the answer: its status */
 	struct skv_buf answer; /* valid during `join` */
