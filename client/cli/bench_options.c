@@ -67,11 +67,31 @@ static const struct option options[] = {
 	SKV_CLI_GLOBAL_OPTIONS,
 };
 
-typedef bool (*value_fn)(const char *text, uint64_t *out);
-
-static bool keys_value(const char *text, uint64_t *out)
+/* "1,512,16384": adds each item to the benchmark; false when one is bad or there are too many. */
+static bool read_list(struct skv_bench *b, const char *text,
+		      bool (*add)(struct skv_bench *b, const char *item))
 {
-	return skv_args_number(text, 1, SLABKV_MAX_KEYS, out);
+	char word[32];
+
+	for (;; text++) {
+		size_t len = strcspn(text, ",");
+
+		if (len >= sizeof word)
+			return false;
+		memcpy(word, text, len);
+		word[len] = '\0';
+		if (!add(b, word))
+			return false;
+		text += len;
+		if (!*text)
+			return true;
+	}
+}
+
+static bool add_keys(struct skv_bench *b, const char *text)
+{
+	return b->n_sizes < SKV_BENCH_SIZES &&
+	       skv_args_number(text, 1, SLABKV_MAX_KEYS, &b->sizes[b->n_sizes++]);
 }
 
 static bool data_value(const char *text, uint64_t *out)
@@ -79,44 +99,9 @@ static bool data_value(const char *text, uint64_t *out)
 	return skv_args_size(text, out) && *out > 0 && *out <= 1ull << 32;
 }
 
-/* "1,512,16384": calls fn on each item; false when one is bad or there are too many. */
-static bool read_list(const char *text, value_fn fn, uint64_t *out, uint32_t *n)
+static bool add_data(struct skv_bench *b, const char *text)
 {
-	char word[32];
-
-	for (*n = 0; *n < SKV_BENCH_SIZES; text++) {
-		size_t len = strcspn(text, ",");
-
-		if (len >= sizeof word)
-			return false;
-		memcpy(word, text, len);
-		word[len] = '\0';
-		if (!fn(word, &out[(*n)++]))
-			return false;
-		text += len;
-		if (!*text)
-			return true;
-	}
-	return false;
-}
-
-static bool read_ops(struct skv_bench *b, const char *text)
-{
-	char word[32];
-
-	for (b->n_ops = 0;; text++) {
-		size_t len = strcspn(text, ",");
-
-		if (len >= sizeof word)
-			return false;
-		memcpy(word, text, len);
-		word[len] = '\0';
-		if (!skv_bench_op_add(b, word))
-			return false;
-		text += len;
-		if (!*text)
-			return true;
-	}
+	return b->n_data < SKV_BENCH_SIZES && data_value(text, &b->data[b->n_data++]);
 }
 
 static bool read_api(struct skv_bench *b, const char *text)
@@ -159,15 +144,13 @@ static const char *set_value(struct skv_bench *b, int opt, const char *value)
 {
 	switch (opt) {
 	case OPT_KEYS:
-		return read_list(value, keys_value, b->sizes, &b->n_sizes) ? NULL
-									   : "--keys: 1..16384, "
-									     "or a list of them";
+		b->n_sizes = 0;
+		return read_list(b, value, add_keys) ? NULL : "--keys: 1..16384, or a list of them";
 	case OPT_API:
 		return read_api(b, value) ? NULL : "--api: v1 or kvcm";
 	case OPT_DATA:
-		return read_list(value, data_value, b->data, &b->n_data) ? NULL
-									 : "--data: sizes, e.g. "
-									   "1M,4497408";
+		b->n_data = 0;
+		return read_list(b, value, add_data) ? NULL : "--data: sizes, e.g. 1M,4497408";
 	case OPT_CLIENTS:
 		return read_small(value, 1024, &b->n_clients) ? NULL : "--clients: 1..1024";
 	case OPT_SECONDS:
@@ -261,10 +244,11 @@ static int set_ops(struct skv_bench *b)
 {
 	if (!b->op_list)
 		skv_bench_op_add(b, NULL);
-	else if (!read_ops(b, b->op_list))
+	else if (!read_list(b, b->op_list, skv_bench_op_add))
 		return skv_cli_usage(b->cli, "%s",
 				     b->api == SKV_BENCH_KVCM
-					     ? "--ops: a list of get,write"
+					     ? "--ops: a list of get-json,get-grpc,write-json,"
+					       "write-grpc"
 					     : "--ops: a list of lookup,match,start,delete");
 	if (b->api == SKV_BENCH_KVCM && b->n_data > 0)
 		return skv_cli_usage(b->cli, "--data goes with --api v1");

@@ -20,26 +20,6 @@ static bool is_url(const char *url, size_t n)
 	return n > 0 && n < 1024 && (http || !memmem(url, n, "://", 3));
 }
 
-/* A text with one manager, or several with commas between them; *n counts them. */
-static int check_urls(const char *text, uint32_t *n, struct skv_error *err)
-{
-	bool good = text != NULL;
-
-	for (size_t len; good; text += len + 1) {
-		len = strcspn(text, ",");
-		good = is_url(text, len);
-		++*n;
-		if (!text[len])
-			break;
-	}
-	if (good && *n > SKV_MAX_URLS)
-		return skv_fail(err, SKV_E_INVALID, "urls", "at most %u managers", SKV_MAX_URLS);
-	if (good)
-		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, "urls",
-			"a manager is named as http://host:port, or host:port");
-}
-
 /* Those of the options, or of the environment. */
 static uint32_t texts_of(const struct slabkv_options *o, const char *const **out)
 {
@@ -56,8 +36,6 @@ static uint32_t texts_of(const struct slabkv_options *o, const char *const **out
 
 static int check(const struct slabkv_options *o, struct skv_error *err)
 {
-	const char *const *texts;
-	uint32_t n_texts, n_urls = 0;
 	int rc = SKV_OK;
 
 	if (o->n_urls > SKV_MAX_URLS || (o->n_urls && !o->urls))
@@ -73,9 +51,6 @@ static int check(const struct slabkv_options *o, struct skv_error *err)
 		return skv_fail(err, SKV_E_INVALID, "token", "one line of at most 4096 characters");
 	if (o->depth > SKV_ENGINE_DEPTH_MAX)
 		return skv_fail(err, SKV_E_INVALID, "depth", "at most %u", SKV_ENGINE_DEPTH_MAX);
-	n_texts = texts_of(o, &texts);
-	for (uint32_t i = 0; i < n_texts && rc == SKV_OK; i++)
-		rc = check_urls(texts[i], &n_urls, err);
 	for (uint32_t i = 0; i < o->n_mounts && rc == SKV_OK; i++)
 		if (!o->mounts[i] || !o->mounts[i][0])
 			rc = skv_fail(err, SKV_E_INVALID, "mounts", "an empty path");
@@ -96,28 +71,41 @@ static char *copy_url(const char *from, size_t len)
 	return url;
 }
 
-static int copy_urls(struct slabkv *kv, const struct slabkv_options *o)
+static int add_url(struct slabkv *kv, const char *url, size_t n, struct skv_error *err)
+{
+	if (!is_url(url, n))
+		return skv_fail(err, SKV_E_INVALID, "urls",
+				"a manager is named as http://host:port, or host:port");
+	if (kv->n_urls == SKV_MAX_URLS)
+		return skv_fail(err, SKV_E_INVALID, "urls", "at most %u managers", SKV_MAX_URLS);
+	kv->urls[kv->n_urls] = copy_url(url, n);
+	if (!kv->urls[kv->n_urls])
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	kv->n_urls++;
+	return SKV_OK;
+}
+
+/* Each text names one manager, or several with commas between them. */
+static int add_urls(struct slabkv *kv, const struct slabkv_options *o, struct skv_error *err)
 {
 	const char *const *texts;
 	uint32_t n = texts_of(o, &texts);
+	int rc = SKV_OK;
 
 	kv->urls = skv_calloc(SKV_MAX_URLS, sizeof *kv->urls);
 	if (!kv->urls)
-		return SKV_E_NOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		const char *text = texts[i];
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
+		const char *text = texts[i] ? texts[i] : "";
+		size_t len;
 
-		for (size_t len = 0; kv->n_urls < SKV_MAX_URLS; text += len + 1) {
+		do {
 			len = strcspn(text, ",");
-			kv->urls[kv->n_urls] = copy_url(text, len);
-			if (!kv->urls[kv->n_urls])
-				return SKV_E_NOMEM;
-			kv->n_urls++;
-			if (!text[len])
-				break;
-		}
+			rc = add_url(kv, text, len, err);
+			text += len;
+		} while (rc == SKV_OK && *text++);
 	}
-	return SKV_OK;
+	return rc;
 }
 
 static int make_engine(struct slabkv *kv, const struct slabkv_options *o,
@@ -172,10 +160,10 @@ static int build(struct slabkv *kv, const struct slabkv_options *o,
 		 const struct skv_engine_ops *engine, struct skv_error *err)
 {
 	const struct skv_http_tls tls = { o->ca_file, o->cert_file, o->key_file };
-	int rc = copy_urls(kv, o);
+	int rc = add_urls(kv, o, err);
 
 	if (rc != SKV_OK)
-		return skv_fail(err, rc, NULL, "out of memory");
+		return rc;
 	kv->token = o->token ? skv_strdup(o->token) : NULL;
 	if (o->token && !kv->token)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
