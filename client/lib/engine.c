@@ -266,3 +266,33 @@ void skv_engine_unmap(struct skv_engine *e, void *base)
 	if (e->ops->unmap)
 		e->ops->unmap(e, base);
 }
+
+void skv_run_stop(struct skv_io_run *run, uint64_t at, int status)
+{
+	if (at < run->done) {
+		run->done = at;
+		run->status = status;
+	}
+}
+
+void skv_run_copy(const struct skv_io_run *run, uint64_t at, uint8_t *buffer, uint64_t length,
+		  bool out)
+{
+	for (int i = 0; i < run->n_iov && length > 0; i++) {
+		uint64_t some = run->iov[i].iov_len;
+		uint8_t *user = run->iov[i].iov_base;
+
+		if (at >= some) {
+			at -= some;
+			continue;
+		}
+		some = some - at < length ? some - at : length;
+		if (out)
+			memcpy(user + at, buffer, some);
+		else
+			memcpy(buffer, user + at, some);
+		buffer += some;
+		length -= some;
+		at = 0;
+	}
+}

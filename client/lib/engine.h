@@ -81,12 +81,19 @@ struct skv_io_run {
 
 #define SKV_RUN_IOV 1024 /* IOV_MAX of Linux */
 
+/* For engines whose `done` is where a run stops, its whole length at first: it stops at `at`
+ * because of `status`, unless it stops before that. */
+void skv_run_stop(struct skv_io_run *run, uint64_t at, int status);
+/* Copies the bytes [at, at + length) of a run from a buffer to the caller's memory (`out`), or from
+ * there into the buffer. */
+void skv_run_copy(const struct skv_io_run *run, uint64_t at, uint8_t *buffer, uint64_t length,
+		  bool out);
+
 /* Engines embed it as their first member. */
 struct skv_engine {
 	const struct skv_engine_ops *ops;
 };
 
-/* What an engine is made with. */
 /* The engine "usrbio": the members hf3fs_* of struct slabkv_options. */
 struct skv_hf3fs_options {
 	const char *lib;
@@ -104,6 +111,7 @@ struct skv_hf3fs_options {
 	uint32_t write_timeout_ms;
 };
 struct skv_usrbio_lib;
+/* What an engine is made with. */
 struct skv_engine_options {
 	uint32_t depth; /* requests in flight per call, if the engine has such a limit */
 	const struct skv_hf3fs_options *hf3fs;        /* checked; copied. NULL: defaults */

@@ -9,7 +9,6 @@
 #include "rdma_qp.h"
 
 #include <poll.h>
-#include <string.h>
 
 #include <skv/check.h>
 #include <skv/log.h>
@@ -76,24 +75,6 @@ static uint32_t take_registered(struct pump *p, struct ibv_sge *sge, int *n_sge)
 	return length;
 }
 
-/* Copies between a slot and the buffers of a run from (iov, offset) on. */
-static void copy(const struct skv_io_run *r, int iov, size_t offset, uint8_t *slot, size_t length,
-		 bool to_slot)
-{
-	while (length > 0) {
-		size_t n = r->iov[iov].iov_len - offset;
-		uint8_t *data = (uint8_t *)r->iov[iov].iov_base + offset;
-
-		SKV_CHECK(iov < r->n_iov);
-		n = n < length ? n : length;
-		memcpy(to_slot ? slot : data, to_slot ? data : slot, n);
-		slot += n;
-		length -= n;
-		iov++;
-		offset = 0;
-	}
-}
-
 static uint8_t *slot_at(const struct skv_qp *q, int slot)
 {
 	return q->slots + (size_t)slot * SKV_QP_SLOT;
@@ -117,8 +98,8 @@ static uint32_t take_slot(struct pump *p, struct skv_qp_piece *piece, struct ibv
 		pass(p, n);
 	}
 	if (p->write)
-		copy(&p->runs[piece->run], piece->iov, piece->offset, slot_at(q, piece->slot),
-		     length, true);
+		skv_run_copy(&p->runs[piece->run], piece->at, slot_at(q, piece->slot), length,
+			     false);
 	*sge = (struct ibv_sge){ (uintptr_t)slot_at(q, piece->slot), length, q->slots_mr->lkey };
 	return length;
 }
@@ -142,8 +123,7 @@ static bool next_piece(struct pump *p, struct skv_qp_piece *piece, struct ibv_se
 	k = p->keys(&p->runs[p->run]);
 	at = p->at;
 	SKV_CHECK(p->q->theirs < k->n);
-	*piece = (struct skv_qp_piece){ .run = p->run, .slot = -1, .iov = p->iov,
-					.offset = p->offset };
+	*piece = (struct skv_qp_piece){ .run = p->run, .slot = -1, .at = at };
 	*wr = (struct ibv_send_wr){ .sg_list = sge,
 				    .opcode = p->write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ };
 	wr->wr.rdma.remote_addr = k->address + p->runs[p->run].offset + at;
@@ -210,8 +190,7 @@ static void complete(struct pump *p, const struct ibv_wc *wc)
 	SKV_CHECK(wc->wr_id == q->completed && q->completed < q->posted);
 	if (piece->slot >= 0) {
 		if (!p->write)
-			copy(r, piece->iov, piece->offset, slot_at(q, piece->slot), piece->length,
-			     false);
+			skv_run_copy(r, piece->at, slot_at(q, piece->slot), piece->length, true);
 		q->slots_used--;
 	}
 	q->completed++;

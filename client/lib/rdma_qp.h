@@ -26,8 +26,7 @@ struct skv_rdma_device {
 struct skv_qp_piece {
 	uint32_t run, length;
 	int slot; /* -1: the buffers are registered */
-	int iov;  /* where its bytes begin in the run */
-	size_t offset;
+	uint64_t at; /* in the run */
 };
 
 struct skv_qp {

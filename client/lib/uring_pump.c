@@ -37,14 +37,6 @@ struct pump {
 	bool working; /* the caller has more work to do meanwhile */
 };
 
-static void stop_run(struct skv_io_run *run, uint64_t at, int status)
-{
-	if (at < run->done) {
-		run->done = at;
-		run->status = status;
-	}
-}
-
 static void free_slot(struct pump *p, uint32_t number)
 {
 	SKV_CHECK(p->n_free < p->r->depth);
@@ -115,7 +107,8 @@ static bool cut(struct pump *p, struct skv_uring_slot *s)
 			fill_slot(p, s);
 			if (s->length > 0)
 				return true;
-			stop_run(run, p->at, SKV_E_INTERNAL); /* fewer bytes in iov than stated */
+			/* fewer bytes in iov than stated */
+			skv_run_stop(run, p->at, SKV_E_INTERNAL);
 		}
 		p->run++;
 		p->at = 0;
@@ -129,7 +122,7 @@ static bool cut(struct pump *p, struct skv_uring_slot *s)
 static void cut_no_more(struct pump *p, int status)
 {
 	for (; p->run < p->n; p->run++) {
-		stop_run(&p->runs[p->run], p->at, status);
+		skv_run_stop(&p->runs[p->run], p->at, status);
 		p->at = 0;
 	}
 }
@@ -163,7 +156,7 @@ static void prepare(struct pump *p, uint32_t number)
 	void *base = s->iov[0].iov_base;
 
 	if (!SKV_CHECK(sqe)) { /* the ring has an entry for each slot */
-		stop_run(&p->runs[s->run], s->at, SKV_E_INTERNAL);
+		skv_run_stop(&p->runs[s->run], s->at, SKV_E_INTERNAL);
 		free_slot(p, number);
 		return;
 	}
@@ -208,7 +201,7 @@ static void give_up(struct pump *p, int status)
 	while (p->n_ready > 0) {
 		uint32_t number = p->r->ready[--p->n_ready];
 
-		stop_run(&p->runs[p->r->slots[number].run], p->r->slots[number].at, status);
+		skv_run_stop(&p->runs[p->r->slots[number].run], p->r->slots[number].at, status);
 		free_slot(p, number);
 	}
 	if (p->n_sent == 0)
@@ -218,7 +211,7 @@ static void give_up(struct pump *p, int status)
 	while (p->n_sent > 0) {
 		const struct skv_uring_slot *s = &p->r->slots[p->r->sent[--p->n_sent]];
 
-		stop_run(&p->runs[s->run], s->at, status);
+		skv_run_stop(&p->runs[s->run], s->at, status);
 		p->n_flight--;
 	}
 }
@@ -303,9 +296,9 @@ static void landed(struct pump *p, uint32_t number, int res)
 			return;
 		}
 	} else if (res == 0) {
-		stop_run(run, s->at, SKV_OK); /* the file ends here */
+		skv_run_stop(run, s->at, SKV_OK); /* the file ends here */
 	} else {
-		stop_run(run, s->at, res < 0 ? skv_engine_status(-res) : SKV_E_INTERNAL);
+		skv_run_stop(run, s->at, res < 0 ? skv_engine_status(-res) : SKV_E_INTERNAL);
 	}
 	free_slot(p, number);
 }

@@ -28,14 +28,6 @@
 
 static bool writing(const struct skv_usrbio_call *c) { return c->ring->way == SKV_USRBIO_WRITE; }
 
-static void stop_run(struct skv_io_run *run, uint64_t at, int status)
-{
-	if (at < run->done) {
-		run->done = at;
-		run->status = status;
-	}
-}
-
 /* Extents of memory that hold the runs' bytes: the one at the cursor, joined with neighbours. */
 static uint64_t extent(const struct skv_usrbio_call *c, int iov, size_t skip, uint64_t most)
 {
@@ -65,29 +57,6 @@ static void step(struct skv_usrbio_call *c, uint64_t n)
 			c->iov++;
 			c->skip = 0;
 		}
-	}
-}
-
-/* Copies between a buffer and the caller's memory at [at, at + length) of a run. */
-static void copy(const struct skv_io_run *run, uint64_t at, uint8_t *buffer, uint64_t length,
-		 bool out)
-{
-	for (int i = 0; i < run->n_iov && length > 0; i++) {
-		uint64_t some = run->iov[i].iov_len;
-		uint8_t *user = run->iov[i].iov_base;
-
-		if (at >= some) {
-			at -= some;
-			continue;
-		}
-		some = some - at < length ? some - at : length;
-		if (out)
-			memcpy(user + at, buffer, some);
-		else
-			memcpy(buffer, user + at, some);
-		buffer += some;
-		length -= some;
-		at = 0;
 	}
 }
 
@@ -169,7 +138,7 @@ static bool cut_buffered(struct skv_usrbio_call *c, struct skv_usrbio_io *io, ui
 	io->length = n;
 	c->buffered += n;
 	if (writing(c))
-		copy(&c->runs[c->run], c->at, data, n, false);
+		skv_run_copy(&c->runs[c->run], c->at, data, n, false);
 	return true;
 }
 
@@ -236,11 +205,11 @@ static void send_no_more(struct skv_usrbio_call *c, int status)
 	while (c->n_ready > 0) {
 		struct skv_usrbio_io *io = c->ready[--c->n_ready];
 
-		stop_run(&c->runs[io->run], io->at, status);
+		skv_run_stop(&c->runs[io->run], io->at, status);
 		release(c, io);
 	}
 	for (; c->run < c->n; c->run++) {
-		stop_run(&c->runs[c->run], c->at, status);
+		skv_run_stop(&c->runs[c->run], c->at, status);
 		c->at = 0;
 	}
 }
@@ -291,15 +260,15 @@ static void settle(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 	run->ended_ms = skv_now_ms(c->by->clock);
 	run->touched |= n >= 0 || !unknown(-n);
 	if (n > 0 && (uint64_t)n <= io->length && !writing(c) && !io->own)
-		copy(run, io->at, io->data, (uint64_t)n, true);
+		skv_run_copy(run, io->at, io->data, (uint64_t)n, true);
 	if (n < 0) {
-		stop_run(run, io->at, skv_engine_status((int)-n));
+		skv_run_stop(run, io->at, skv_engine_status((int)-n));
 		doubt(c, run, -n);
 	} else if ((uint64_t)n > io->length) {
-		stop_run(run, io->at, SKV_E_INTERNAL);
+		skv_run_stop(run, io->at, SKV_E_INTERNAL);
 	} else if ((uint64_t)n < io->length) {
 		/* a hole, or the end: nothing was ever written there */
-		stop_run(run, io->at + (writing(c) ? 0 : (uint64_t)n),
+		skv_run_stop(run, io->at + (writing(c) ? 0 : (uint64_t)n),
 			 writing(c) ? SKV_E_IO : SKV_OK);
 	}
 	release(c, io);
@@ -331,7 +300,7 @@ static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 		keep(c, io);
 		return false;
 	}
-	stop_run(run, at, SKV_E_IO);
+	skv_run_stop(run, at, SKV_E_IO);
 	run->in_flight |= writing(c);
 	run->touched |= writing(c);
 	c->buffered -= own ? 0 : length;
