@@ -303,8 +303,6 @@ static int read_import(struct hf3fs_request *k, const struct skv_json_node *body
 	return SKV_OK;
 }
 
-static int import_next(struct hf3fs_request *k);
-
 static void on_ended(struct hf3fs_request *k)
 {
 	k->u.admin.imported += k->u.admin.partial_res.committed;
@@ -315,12 +313,9 @@ static void on_partial_done(void *ctx, int status)
 {
 	struct hf3fs_request *k = ctx;
 
-	if (status == SKV_OK) {
+	if (status == SKV_OK)
 		on_ended(k);
-		status = import_next(k);
-	}
-	if (status != SKV_PENDING)
-		k->c->done.fn(k->c->done.ctx, status);
+	k->part.done.fn(k->part.done.ctx, status);
 }
 
 /* Confirms the slots taken: their keys exist now. */
@@ -328,12 +323,12 @@ static int settle(struct hf3fs_request *k)
 {
 	const struct skv_start_res *res = &k->u.admin.start_res;
 	const struct skv_done done = { on_partial_done, k };
-	struct skv_key *keys = k->keys + k->at;
-	uint64_t *offsets = k->u.admin.offsets + k->at;
+	struct skv_key *keys = k->keys + k->part.at;
+	uint64_t *offsets = k->u.admin.offsets + k->part.at;
 	uint32_t n = 0;
 	int rc;
 
-	assert(res->n_keys == k->n && k->n <= k->n_keys - k->at);
+	assert(res->n_keys == k->part.n && k->part.n <= k->n_keys - k->part.at);
 	for (uint32_t i = 0; i < res->n_keys; i++) {
 		k->u.admin.there += res->outcome[i] == SKV_START_EXISTS;
 		if (res->outcome[i] == SKV_START_BUSY || res->outcome[i] == SKV_START_NO_ROOM)
@@ -344,7 +339,6 @@ static int settle(struct hf3fs_request *k)
 		keys[n] = keys[i];
 		offsets[n++] = offsets[i];
 	}
-	k->at += k->n;
 	if (n == 0)
 		return SKV_OK;
 	k->u.admin.partial_req = (struct skv_partial_req){
@@ -367,40 +361,46 @@ static void on_start_done(void *ctx, int status)
 
 	if (status == SKV_OK)
 		status = settle(k);
-	if (status == SKV_OK)
-		status = import_next(k);
 	if (status != SKV_PENDING)
-		k->c->done.fn(k->c->done.ctx, status);
+		k->part.done.fn(k->part.done.ctx, status);
+}
+
+static int import_portion(void *ctx)
+{
+	struct hf3fs_request *k = ctx;
+	const struct skv_done done = { on_start_done, k };
+	int rc;
+
+	assert(k->part.at + k->part.n <= k->n_keys);
+	k->u.admin.start_req = (struct skv_start_req){
+		.tenant = k->space.tenant,
+		.instance = k->space.id,
+		.request_id = "",
+		.keys = k->keys + k->part.at,
+		.n_keys = k->part.n,
+		.names = k->u.admin.names + k->part.at,
+		.offsets = k->u.admin.offsets + k->part.at,
+		.deadline_ms = pages_of(k)->o.reserve_ms,
+		.anonymous = true,
+		.independent = true,
+	};
+	rc = skv_core_start(hf3fs_core(k), &k->u.admin.start_req, &k->u.admin.start_res,
+			    &k->c->arena, &k->c->err, &done);
+	return rc == SKV_OK ? settle(k) : rc;
 }
 
 /* In portions: open sessions may hold only part of the space. */
-static int import_next(struct hf3fs_request *k)
+static int import_all(struct hf3fs_request *k)
 {
-	const struct skv_done done = { on_start_done, k };
-	uint64_t most = k->u.admin.have / 4 + 1;
-	int rc = SKV_OK;
+	const uint64_t most = k->u.admin.have / 4 + 1;
 
-	assert(k->at <= k->n_keys);
-	while (rc == SKV_OK && k->at < k->n_keys) {
-		k->n = k->n_keys - k->at < most ? k->n_keys - k->at : (uint32_t)most;
-		k->u.admin.start_req = (struct skv_start_req){
-			.tenant = k->space.tenant,
-			.instance = k->space.id,
-			.request_id = "",
-			.keys = k->keys + k->at,
-			.n_keys = k->n,
-			.names = k->u.admin.names + k->at,
-			.offsets = k->u.admin.offsets + k->at,
-			.deadline_ms = pages_of(k)->o.reserve_ms,
-			.anonymous = true,
-			.independent = true,
-		};
-		rc = skv_core_start(hf3fs_core(k), &k->u.admin.start_req, &k->u.admin.start_res,
-				    &k->c->arena, &k->c->err, &done);
-		if (rc == SKV_OK)
-			rc = settle(k);
-	}
-	return rc;
+	assert(k->n_keys <= SKV_MAX_KEYS);
+	k->part = (struct skv_portions){ .total = k->n_keys,
+					 .most = most < k->n_keys ? (uint32_t)most : k->n_keys,
+					 .ask = import_portion,
+					 .ctx = k,
+					 .end = &k->c->done };
+	return k->n_keys > 0 ? skv_portions_run(&k->part) : SKV_OK;
 }
 
 static int make_and_import(struct hf3fs_request *k)
@@ -415,7 +415,7 @@ static int make_and_import(struct hf3fs_request *k)
 		rc = hf3fs_make(k, k->u.admin.num_pages);
 	if (rc == SKV_OK)
 		rc = read_size(k, &k->u.admin.have);
-	return rc == SKV_OK ? import_next(k) : rc;
+	return rc == SKV_OK ? import_all(k) : rc;
 }
 
 static void on_worker(struct job *job, bool expired)

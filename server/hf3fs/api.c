@@ -1,9 +1,8 @@
 /*
  * api.c - the hf3fs API for the transports: routes, portions, answers.
  *
- * The core takes at most SKV_MAX_KEYS at a time, so longer requests are split into portions: each
- * answer is appended when the next portion is sent, on whatever thread the core calls back, and the
- * last by `write`. No locks.
+ * The answer of each portion (skv/portions.h) is appended when the next one is sent, on whatever
+ * thread the core calls back, and the last by `write`. No locks.
  */
 #include "body.h"
 
@@ -32,42 +31,41 @@ static void begin_answer(struct hf3fs_request *k)
 	skv_jout_open(out, '[');
 }
 
-/* Appends the answer of the current portion. False: the others have none. */
+/* Appends the answer of the newest portion. False: the others have none. */
 static bool tell(struct hf3fs_request *k)
 {
-	bool more;
-
-	assert(k->n > 0 && k->n <= k->total - k->at && k->told <= k->at);
+	assert(k->part.n > 0 && k->part.n <= k->part.total - k->part.at);
+	assert(k->told <= k->part.at);
 	begin_answer(k);
-	more = !k->op->tell || k->op->tell(k);
-	k->at += k->n;
-	k->n = 0;
-	return more;
+	return !k->op->tell || k->op->tell(k);
 }
 
-/* Is another portion to be sent? The last one is appended by `write`. */
-static bool goes_on(struct hf3fs_request *k) { return k->n < k->total - k->at && tell(k); }
-
-int hf3fs_go(struct hf3fs_request *k)
-{
-	int rc;
-
-	assert(k->at <= k->total);
-	do {
-		k->n = k->total - k->at < SKV_MAX_KEYS ? k->total - k->at : SKV_MAX_KEYS;
-		rc = k->op->ask(k);
-	} while (rc == SKV_OK && goes_on(k));
-	return rc;
-}
-
-static void on_done(void *ctx, int status)
+static int ask_portion(void *ctx)
 {
 	struct hf3fs_request *k = ctx;
 
-	if (status == SKV_OK && goes_on(k))
-		status = hf3fs_go(k);
-	if (status != SKV_PENDING)
-		k->c->done.fn(k->c->done.ctx, status);
+	return k->op->ask(k);
+}
+
+/* The last portion is appended by `write`, unless one before it has ended the answer. */
+static bool take_portion(void *ctx, int *status)
+{
+	struct hf3fs_request *k = ctx;
+
+	if (*status != SKV_OK || k->part.n == k->part.total - k->part.at)
+		return false;
+	k->over = !tell(k);
+	return !k->over;
+}
+
+int hf3fs_go(struct hf3fs_request *k)
+{
+	assert(k->op->ask && !k->over);
+	k->part.ask = ask_portion;
+	k->part.take = take_portion;
+	k->part.ctx = k;
+	k->part.end = &k->c->done;
+	return skv_portions_run(&k->part);
 }
 
 void hf3fs_untell(struct hf3fs_request *k)
@@ -89,18 +87,18 @@ void hf3fs_answer(struct hf3fs_request *k)
 		k->op->say(k);
 	if (!k->op->list)
 		return;
-	assert(k->told <= k->total);
+	assert(k->told <= k->part.total);
 	begin_answer(k);
 	if (k->op->rest)
 		k->op->rest(k);
-	p = skv_jraw_begin(out, (n + 1) * (size_t)(k->total - k->told) + 2);
+	p = skv_jraw_begin(out, (n + 1) * (size_t)(k->part.total - k->told) + 2);
 	if (!p)
 		return;
-	for (; k->told < k->total; k->told++) {
+	for (; k->told < k->part.total; k->told++) {
 		p = skv_jraw_bytes(p, k->op->none, n);
 		*p++ = ',';
 	}
-	p -= k->total > 0; /* each element has a comma behind it */
+	p -= k->part.total > 0; /* each element has a comma behind it */
 	skv_jraw_end(out, skv_jraw_text(p, "]}"));
 	k->c->type = "application/json";
 }
@@ -109,7 +107,7 @@ static void write(struct skv_request *c)
 {
 	struct hf3fs_request *k = c->state;
 
-	if (k->n > 0)
+	if (k->part.n > 0 && !k->over)
 		tell(k);
 	if (k->raised)
 		c->http = hf3fs_raise(k);
@@ -128,7 +126,6 @@ static int head(struct skv_request *c, const struct skv_head *h)
 	(void)h;
 	k->c = c;
 	k->op = c->route ? c->route->own : NULL;
-	k->done = (struct skv_done){ on_done, k };
 	return SKV_OK;
 }
 
@@ -187,7 +184,7 @@ static int run(struct skv_request *c)
 	struct hf3fs_request *k = c->state;
 	int ready, rc;
 
-	assert(k->at == 0 && k->told == 0);
+	assert(k->part.at == 0 && k->told == 0);
 	tell_clears_apart(k);
 	/* before keys are read: they are hashed with the store's secret */
 	ready = skv_request_check_core(c);
@@ -206,7 +203,7 @@ static int run(struct skv_request *c)
 		return rc != SKV_OK ? rc : ready;
 	if (k->op->flags & HF3FS_MAKES)
 		return hf3fs_make_later(k);
-	rc = k->total > 0 || k->op->flags & HF3FS_WHOLE ? hf3fs_go(k) : hf3fs_find(k);
+	rc = k->part.total > 0 || k->op->flags & HF3FS_WHOLE ? hf3fs_go(k) : hf3fs_find(k);
 	return rc == SKV_E_NOT_FOUND && k->op->flags & HF3FS_GRANTS ? hf3fs_make_later(k) : rc;
 }
 
@@ -215,7 +212,7 @@ static void again(struct skv_request *c)
 {
 	struct hf3fs_request *k = c->state;
 
-	*k = (struct hf3fs_request){ .c = c, .op = k->op, .done = k->done };
+	*k = (struct hf3fs_request){ .c = c, .op = k->op };
 }
 
 #define ROUTE(op, path, role_)                                        \

@@ -176,7 +176,7 @@ int body_keys(struct hf3fs_request *k, const struct skv_json_node *body, const c
 
 	if (rc != SKV_OK)
 		return rc;
-	k->n_keys = k->total = it->left;
+	k->n_keys = k->part.total = it->left;
 	k->keys = body_array(k, k->n_keys, sizeof *k->keys);
 	return k->keys ? SKV_OK : hf3fs_nomem(k);
 }
@@ -305,8 +305,8 @@ int body_confirm(struct hf3fs_request *k, const struct skv_json_node *body, cons
 	if (rc != SKV_OK)
 		return rc;
 	k->u.confirm.n_released = it.left;
-	if (k->total < it.left)
-		k->total = it.left;
+	if (k->part.total < it.left)
+		k->part.total = it.left;
 	k->u.confirm.released = body_array(k, it.left, sizeof *k->u.confirm.released);
 	if (!k->u.confirm.released)
 		return hf3fs_nomem(k);

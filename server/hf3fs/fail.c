@@ -175,7 +175,7 @@ static unsigned nothing(struct hf3fs_request *k)
 /* Answer for: no page, and none available. */
 static unsigned full(struct hf3fs_request *k)
 {
-	hf3fs_count(k, HF3FS_refused_full, k->total);
+	hf3fs_count(k, HF3FS_refused_full, k->part.total);
 	return hf3fs_strict(k) && !(k->op->flags & HF3FS_VLLM) ? hf3fs_raise(k) : nothing(k);
 }
 

@@ -2,7 +2,7 @@
  * hf3fs.h - shared by the files of the hf3fs API: the API's state, a call, an operation's row.
  *
  * A call: path and body are parsed (space.c, body.c) -> the core is asked, in portions of as many
- * keys as it takes (api.c) -> the answer, or its substitute on failure (fail.c). An operation is a
+ * keys as it takes -> the answer, or its substitute on failure (fail.c). An operation is a
  * row in ops_table.h and the functions that it names; it does not know about statuses, failure
  * modes or portions.
  */
@@ -16,6 +16,7 @@
 #include <skv/json.h>
 #include <skv/json_out.h>
 #include <skv/ops.h>
+#include <skv/portions.h>
 #include <skv/hf3fs_api.h>
 
 #include "metrics_table.h"
@@ -105,12 +106,11 @@ struct hf3fs_request {
 	bool late;   /* upstream looks up the space before it finds that out */
 	bool raised; /* upstream's server raises: 500 */
 	bool caught; /* upstream's handler would report the reason: op->trouble */
-	struct skv_done done;
 	struct job job; /* on a worker */
 
-	uint32_t total; /* keys of the request, or pages if more */
-	uint32_t at, n; /* portion last sent to the core; n 0: already appended */
-	uint32_t told;  /* elements in the answer */
+	struct skv_portions part; /* total: keys of the request, or pages if more */
+	bool over;                /* the answer has no elements for further portions */
+	uint32_t told;            /* elements in the answer */
 
 	struct skv_key *keys; /* [n_keys] */
 	uint32_t n_keys;
@@ -159,7 +159,7 @@ struct hf3fs_request {
 		struct {
 			const int64_t *v; /* [n] the tenant's */
 			uint32_t n;
-			uint32_t turn; /* that is asked now */
+			struct skv_portions each; /* one by one */
 			bool prefix;     /* only the keys before the first miss */
 			bool only_first; /* the first rank's locations are returned: the others'
 					  * need no lease */

@@ -20,14 +20,14 @@ static int ask(struct hf3fs_request *k, enum skv_lookup_mode mode)
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.mode = mode,
-		.keys = k->keys + k->at,
-		.n_keys = k->n,
-		.window = k->n,
+		.keys = k->keys + k->part.at,
+		.n_keys = k->part.n,
+		.window = k->part.n,
 		.lease_ms = pages_of(k)->o.lease_ms,
 		.only_leased = true,
 	};
 	return skv_core_lookup(hf3fs_core(k), &k->u.lookup.req, &k->u.lookup.res, &k->c->arena,
-			       &k->c->err, &k->done);
+			       &k->c->err, &k->part.done);
 }
 
 /* ---- exists ---------------------------------------------------------------------------------- */
@@ -42,16 +42,16 @@ int hf3fs_ask_exists(struct hf3fs_request *k)
 bool hf3fs_tell_exists(struct hf3fs_request *k)
 {
 	const struct skv_lookup_res *res = &k->u.lookup.res;
-	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->n);
+	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->part.n);
 
 	if (!p)
 		return false;
-	assert(res->matched <= k->n);
-	for (uint32_t i = 0; i < k->n; i++)
+	assert(res->matched <= k->part.n);
+	for (uint32_t i = 0; i < k->part.n; i++)
 		p = res->hit[i] ? skv_jraw_text(p, "true,") : skv_jraw_text(p, "false,");
 	skv_jraw_end(&k->c->out, p);
-	k->told += k->n;
-	return k->u.lookup.req.mode != SKV_LOOKUP_PREFIX || res->matched == k->n;
+	k->told += k->part.n;
+	return k->u.lookup.req.mode != SKV_LOOKUP_PREFIX || res->matched == k->part.n;
 }
 
 /* ---- get_page_indices ------------------------------------------------------------------------ */
@@ -72,21 +72,21 @@ bool hf3fs_tell_get(struct hf3fs_request *k)
 	const struct skv_lookup_res *res = &k->u.lookup.res;
 	char *p;
 
-	assert(res->matched <= k->n);
-	if (!is_partial(k) && res->matched < k->n) {
+	assert(res->matched <= k->part.n);
+	if (!is_partial(k) && res->matched < k->part.n) {
 		hf3fs_count(k, HF3FS_get_all_null, 1);
 		hf3fs_untell(k);
 		return false;
 	}
-	p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->n);
+	p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->part.n);
 	if (!p)
 		return false;
-	for (uint32_t i = 0; i < k->n; i++) {
+	for (uint32_t i = 0; i < k->part.n; i++) {
 		p = res->hit[i] ? skv_jraw_digits(p, res->loc[i].offset) : skv_jraw_text(p, "null");
 		*p++ = ',';
 	}
 	skv_jraw_end(&k->c->out, p);
-	k->told += k->n;
+	k->told += k->part.n;
 	return true;
 }
 
@@ -97,9 +97,9 @@ int hf3fs_ask_delete(struct hf3fs_request *k)
 	k->u.del.req = (struct skv_delete_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
-		.keys = k->keys + k->at,
-		.n_keys = k->n,
+		.keys = k->keys + k->part.at,
+		.n_keys = k->part.n,
 	};
 	return skv_core_delete(hf3fs_core(k), &k->u.del.req, &k->u.del.res, &k->c->arena,
-			       &k->c->err, &k->done);
+			       &k->c->err, &k->part.done);
 }

@@ -24,14 +24,14 @@
 /* Moves the keys to be requested to the start of the portion; *out: how many. */
 static bool take_once(struct hf3fs_request *k, uint32_t *out)
 {
-	struct skv_key *keys = k->keys + k->at;
-	struct skv_bytes *names = k->u.reserve.names + k->at;
-	uint32_t *where = skv_arena_alloc(&k->c->arena, k->n * sizeof *where), n = 0;
+	struct skv_key *keys = k->keys + k->part.at;
+	struct skv_bytes *names = k->u.reserve.names + k->part.at;
+	uint32_t *where = skv_arena_alloc(&k->c->arena, k->part.n * sizeof *where), n = 0;
 	struct skv_key_set set;
 
-	if (!where || !hf3fs_key_set(&set, &k->c->arena, k->n))
+	if (!where || !hf3fs_key_set(&set, &k->c->arena, k->part.n))
 		return false;
-	for (uint32_t i = 0; i < k->n; i++) {
+	for (uint32_t i = 0; i < k->part.n; i++) {
 		uint32_t *at;
 
 		where[i] = NOWHERE;
@@ -47,7 +47,7 @@ static bool take_once(struct hf3fs_request *k, uint32_t *out)
 		names[n] = names[i];
 		*at = ++n;
 	}
-	k->u.reserve.where = n < k->n ? where : NULL;
+	k->u.reserve.where = n < k->part.n ? where : NULL;
 	*out = n;
 	return true;
 }
@@ -63,12 +63,12 @@ int hf3fs_ask_reserve(struct hf3fs_request *k)
 	k->u.reserve.req = (struct skv_start_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
-		.request_id = skv_forward_start_id(k->c, k->at),
-		.keys = k->keys + k->at,
+		.request_id = skv_forward_start_id(k->c, k->part.at),
+		.keys = k->keys + k->part.at,
 		.n_keys = n,
 		.has_parent = main && k->u.reserve.has_parent,
 		.parent = k->u.reserve.parent,
-		.names = k->u.reserve.names + k->at,
+		.names = k->u.reserve.names + k->part.at,
 		.deadline_ms = p->o.reserve_ms,
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
@@ -81,9 +81,9 @@ int hf3fs_ask_reserve(struct hf3fs_request *k)
 	if (n == 0)
 		return hf3fs_find(k);
 	k->u.reserve.has_parent = true; /* for the portion after this one */
-	k->u.reserve.parent = k->keys[k->at + n - 1];
+	k->u.reserve.parent = k->keys[k->part.at + n - 1];
 	return skv_core_start(hf3fs_core(k), &k->u.reserve.req, &k->u.reserve.res, &k->c->arena,
-			      &k->c->err, &k->done);
+			      &k->c->err, &k->part.done);
 }
 
 /* Appends a key's answer and counts it. */
@@ -143,14 +143,15 @@ bool hf3fs_tell_reserve(struct hf3fs_request *k)
 						       HF3FS_refused_full, HF3FS_in_flight,
 						       HF3FS_not_admitted };
 	uint32_t count[HF3FS_COUNTERS] = { 0 };
-	char *p = skv_jraw_begin(&k->c->out, (sizeof "[false,]," + SKV_JRAW_U64) * (size_t)k->n);
+	char *p = skv_jraw_begin(&k->c->out,
+				 (sizeof "[false,]," + SKV_JRAW_U64) * (size_t)k->part.n);
 
 	if (!p)
 		return false;
-	for (uint32_t i = 0; i < k->n; i++)
+	for (uint32_t i = 0; i < k->part.n; i++)
 		p = put_reserved(k, p, i, count);
 	skv_jraw_end(&k->c->out, p);
-	k->told += k->n;
+	k->told += k->part.n;
 	for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
 		if (count[counters[i]])
 			hf3fs_count(k, counters[i], count[counters[i]]);
@@ -163,7 +164,7 @@ bool hf3fs_tell_reserve(struct hf3fs_request *k)
 /* How many of a list of n are in the portion. */
 static uint32_t part_of(const struct hf3fs_request *k, uint32_t n)
 {
-	return k->at >= n ? 0 : n - k->at < k->n ? n - k->at : k->n;
+	return k->part.at >= n ? 0 : n - k->part.at < k->part.n ? n - k->part.at : k->part.n;
 }
 
 int hf3fs_ask_confirm(struct hf3fs_request *k)
@@ -177,13 +178,13 @@ int hf3fs_ask_confirm(struct hf3fs_request *k)
 	};
 	assert(k->u.confirm.req.n_commit > 0 || k->u.confirm.req.n_give_up > 0);
 	if (k->u.confirm.req.n_commit > 0) {
-		k->u.confirm.req.keys = k->keys + k->at;
-		k->u.confirm.req.offsets = k->u.confirm.pages + k->at;
+		k->u.confirm.req.keys = k->keys + k->part.at;
+		k->u.confirm.req.offsets = k->u.confirm.pages + k->part.at;
 	}
 	if (k->u.confirm.req.n_give_up > 0)
-		k->u.confirm.req.give_up = k->u.confirm.released + k->at;
+		k->u.confirm.req.give_up = k->u.confirm.released + k->part.at;
 	return skv_core_finish_partial(hf3fs_core(k), &k->u.confirm.req, &k->u.confirm.res,
-				       &k->c->arena, &k->c->err, &k->done);
+				       &k->c->arena, &k->c->err, &k->part.done);
 }
 
 bool hf3fs_tell_confirm(struct hf3fs_request *k)
@@ -205,5 +206,5 @@ int hf3fs_ask_clear(struct hf3fs_request *k)
 {
 	k->u.clear.req = (struct skv_clear_req){ k->space.tenant, k->space.id };
 	return skv_core_clear(hf3fs_core(k), &k->u.clear.req, &k->u.clear.res, &k->c->arena,
-			      &k->c->err, &k->done);
+			      &k->c->err, &k->part.done);
 }

@@ -29,15 +29,15 @@ static bool needs_page(const struct hf3fs_request *k, uint32_t i)
 {
 	const struct skv_json_node *v = &k->u.allocate.node[i];
 
-	assert(i < k->total);
+	assert(i < k->part.total);
 	return k->u.allocate.page[i] == NO_PAGE &&
 	       !(v->type == SKV_JSON_STRING && v->n > HF3FS_KEY_MAX);
 }
 
 static bool is_spare(const struct hf3fs_request *k, uint32_t i)
 {
-	assert(i >= k->at && i - k->at < k->n);
-	return k->u.allocate.spare[i - k->at];
+	assert(i >= k->part.at && i - k->part.at < k->part.n);
+	return k->u.allocate.spare[i - k->part.at];
 }
 
 /* Keys to be requested, with their indices in the request. */
@@ -72,18 +72,16 @@ static void gather_spare(struct gathering *g, uint32_t i)
  * follow, as nobody's parent. */
 static bool gather(struct hf3fs_request *k, struct skv_start_req *req)
 {
-	struct gathering g =
-		{ .keys = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.keys),
-			       .names = skv_arena_alloc(&k->c->arena,
-							(k->n + (size_t)1) * sizeof *g.names),
-			       .where = skv_arena_alloc(&k->c->arena,
-							(k->n + (size_t)1) * sizeof *g.where) };
+	const size_t n = k->part.n + (size_t)1;
+	struct gathering g = { .keys = skv_arena_alloc(&k->c->arena, n * sizeof *g.keys),
+			       .names = skv_arena_alloc(&k->c->arena, n * sizeof *g.names),
+			       .where = skv_arena_alloc(&k->c->arena, n * sizeof *g.where) };
 
 	if (!g.keys || !g.names || !g.where)
 		return false;
 	req->has_parent = k->u.allocate.has_parent;
 	req->parent = k->u.allocate.parent;
-	for (uint32_t i = k->at; i < k->at + k->n; i++) {
+	for (uint32_t i = k->part.at; i < k->part.at + k->part.n; i++) {
 		if (!needs_page(k, i) || is_spare(k, i))
 			continue;
 		if (g.n == 0 && i > 0) {
@@ -93,10 +91,10 @@ static bool gather(struct hf3fs_request *k, struct skv_start_req *req)
 		if (!gather_key(k, &g, i))
 			return false;
 	}
-	for (uint32_t i = k->at; i < k->at + k->n; i++)
+	for (uint32_t i = k->part.at; i < k->part.at + k->part.n; i++)
 		if (needs_page(k, i) && is_spare(k, i))
 			gather_spare(&g, i);
-	assert(g.n <= k->n);
+	assert(g.n <= k->part.n);
 	req->keys = g.keys;
 	req->names = g.names;
 	req->n_keys = g.n;
@@ -118,7 +116,7 @@ static bool on_started(struct hf3fs_request *k)
 			spares += is_spare(k, at);
 		}
 		if (res->outcome[i] == SKV_START_BUSY) {
-			k->u.allocate.spare[at - k->at] = true;
+			k->u.allocate.spare[at - k->part.at] = true;
 			busy++;
 		}
 	}
@@ -141,7 +139,7 @@ static void on_start_done(void *ctx, int status)
 	if (status == SKV_OK && on_started(k))
 		status = start(k);
 	if (status != SKV_PENDING)
-		k->done.fn(k->done.ctx, status);
+		k->part.done.fn(k->part.done.ctx, status);
 }
 
 static int start_once(struct hf3fs_request *k)
@@ -154,7 +152,7 @@ static int start_once(struct hf3fs_request *k)
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		/* other keys would be in other hands at the next try */
-		.request_id = k->u.allocate.rounds ? "" : skv_forward_start_id(k->c, k->at),
+		.request_id = k->u.allocate.rounds ? "" : skv_forward_start_id(k->c, k->part.at),
 		.deadline_ms = p->o.reserve_ms,
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
@@ -185,11 +183,12 @@ static int on_found(struct hf3fs_request *k)
 {
 	const struct skv_lookup_res *res = &k->u.allocate.found;
 
-	for (uint32_t i = 0; i < k->n; i++)
-		k->u.allocate.page[k->at + i] = res->hit[i] ? res->loc[i].offset : NO_PAGE;
+	for (uint32_t i = 0; i < k->part.n; i++)
+		k->u.allocate.page[k->part.at + i] = res->hit[i] ? res->loc[i].offset : NO_PAGE;
 	hf3fs_count(k, HF3FS_reserved_existing, res->matched);
 	k->u.allocate.rounds = 0;
-	k->u.allocate.spare = skv_arena_calloc(&k->c->arena, k->n, sizeof *k->u.allocate.spare);
+	k->u.allocate.spare =
+		skv_arena_calloc(&k->c->arena, k->part.n, sizeof *k->u.allocate.spare);
 	return k->u.allocate.spare ? start(k) : hf3fs_nomem(k);
 }
 
@@ -200,7 +199,7 @@ static void on_find_done(void *ctx, int status)
 	if (status == SKV_OK)
 		status = on_found(k);
 	if (status != SKV_PENDING)
-		k->done.fn(k->done.ctx, status);
+		k->part.done.fn(k->part.done.ctx, status);
 }
 
 int vllm_ask_allocate(struct hf3fs_request *k)
@@ -212,15 +211,15 @@ int vllm_ask_allocate(struct hf3fs_request *k)
 
 	if (!k->u.allocate.page)
 		k->u.allocate.page =
-			skv_arena_alloc(&k->c->arena, k->total * sizeof *k->u.allocate.page);
+			skv_arena_alloc(&k->c->arena, k->part.total * sizeof *k->u.allocate.page);
 	if (!k->u.allocate.page)
 		return hf3fs_nomem(k);
 	k->u.allocate.find = (struct skv_lookup_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.mode = SKV_LOOKUP_BATCH,
-		.keys = k->keys + k->at,
-		.n_keys = k->n,
+		.keys = k->keys + k->part.at,
+		.n_keys = k->part.n,
 		.lease_ms = writing_ms < SKV_MAX_LEASE_MS ? (uint32_t)writing_ms : SKV_MAX_LEASE_MS,
 		.only_leased = true,
 	};
@@ -258,92 +257,82 @@ static void put_row(struct hf3fs_request *k, uint32_t i, uint64_t page)
 
 bool vllm_tell_allocate(struct hf3fs_request *k)
 {
-	for (uint32_t i = k->at; i < k->at + k->n; i++)
+	for (uint32_t i = k->part.at; i < k->part.at + k->part.n; i++)
 		put_row(k, i, k->u.allocate.page[i]);
-	k->told += k->n;
+	k->told += k->part.n;
 	return true;
 }
 
 void vllm_rest_allocate(struct hf3fs_request *k)
 {
-	for (; k->told < k->total; k->told++)
+	for (; k->told < k->part.total; k->told++)
 		put_row(k, k->told, NO_PAGE);
 }
 
 /* ---- batch_exists, get_locations: one lookup for each rank ----------------------------------- */
 
 /* Merges a rank's answer: only keys on all ranks so far stay hits. */
-static void absorb(struct hf3fs_request *k)
+static bool take_rank(void *ctx, int *status)
 {
+	struct hf3fs_request *k = ctx;
 	const struct skv_lookup_res *res = &k->u.ranks.res;
 
-	assert(k->u.ranks.turn < k->u.ranks.n && res->matched <= k->u.ranks.req.n_keys);
-	for (uint32_t i = 0; i < k->n; i++) {
+	if (*status != SKV_OK)
+		return false;
+	assert(res->matched <= k->u.ranks.req.n_keys && k->u.ranks.req.n_keys <= k->part.n);
+	for (uint32_t i = 0; i < k->part.n; i++) {
 		bool hit = i < k->u.ranks.req.n_keys && res->hit[i];
 
-		if (k->u.ranks.turn == 0)
+		if (k->u.ranks.each.at == 0)
 			k->u.ranks.page[i] = hit ? res->loc[i].offset : NO_PAGE;
 		else if (!hit)
 			k->u.ranks.page[i] = NO_PAGE;
 	}
 	if (k->u.ranks.prefix)
 		k->u.ranks.matched = res->matched;
-	k->u.ranks.turn++;
+	return k->u.ranks.matched > 0;
 }
 
-static void on_rank_done(void *ctx, int status);
+static int ask_rank(void *ctx)
+{
+	struct hf3fs_request *k = ctx;
+	const uint32_t turn = k->u.ranks.each.at;
+
+	space_init(&k->u.ranks.space, k->space.tenant, k->u.ranks.v[turn], SPACE_NS_VLLM,
+		   sizeof SPACE_NS_VLLM - 1);
+	k->u.ranks.req = (struct skv_lookup_req){
+		.tenant = k->space.tenant,
+		.instance = k->u.ranks.space.id,
+		.mode = k->u.ranks.prefix ? SKV_LOOKUP_PREFIX : SKV_LOOKUP_BATCH,
+		.keys = k->keys + k->part.at,
+		.n_keys = k->u.ranks.matched,
+		.lease_ms = pages_of(k)->o.lease_ms,
+		.only_leased = true,
+	};
+	if (k->u.ranks.only_first && turn > 0) {
+		k->u.ranks.req.peek = true;
+		k->u.ranks.req.lease_ms = 0;
+		k->u.ranks.req.only_leased = false;
+	}
+	return skv_core_lookup(hf3fs_core(k), &k->u.ranks.req, &k->u.ranks.res, &k->c->arena,
+			       &k->c->err, &k->u.ranks.each.done);
+}
 
 static int ask_ranks(struct hf3fs_request *k)
 {
-	const struct skv_done done = { on_rank_done, k };
-	int rc = SKV_OK;
-
-	while (rc == SKV_OK && k->u.ranks.turn < k->u.ranks.n && k->u.ranks.matched > 0) {
-		space_init(&k->u.ranks.space, k->space.tenant, k->u.ranks.v[k->u.ranks.turn],
-			   SPACE_NS_VLLM, sizeof SPACE_NS_VLLM - 1);
-		k->u.ranks.req = (struct skv_lookup_req){
-			.tenant = k->space.tenant,
-			.instance = k->u.ranks.space.id,
-			.mode = k->u.ranks.prefix ? SKV_LOOKUP_PREFIX : SKV_LOOKUP_BATCH,
-			.keys = k->keys + k->at,
-			.n_keys = k->u.ranks.matched,
-			.lease_ms = pages_of(k)->o.lease_ms,
-			.only_leased = true,
-		};
-		if (k->u.ranks.only_first && k->u.ranks.turn > 0) {
-			k->u.ranks.req.peek = true;
-			k->u.ranks.req.lease_ms = 0;
-			k->u.ranks.req.only_leased = false;
-		}
-		rc = skv_core_lookup(hf3fs_core(k), &k->u.ranks.req, &k->u.ranks.res, &k->c->arena,
-				     &k->c->err, &done);
-		if (rc == SKV_OK)
-			absorb(k);
-	}
-	return rc;
-}
-
-static void on_rank_done(void *ctx, int status)
-{
-	struct hf3fs_request *k = ctx;
-
-	if (status == SKV_OK) {
-		absorb(k);
-		status = ask_ranks(k);
-	}
-	if (status != SKV_PENDING)
-		k->done.fn(k->done.ctx, status);
-}
-
-static int begin_ranks(struct hf3fs_request *k)
-{
-	k->u.ranks.turn = 0;
-	k->u.ranks.matched = k->n;
-	k->u.ranks.page = skv_arena_alloc(&k->c->arena, k->n * sizeof *k->u.ranks.page);
+	assert(k->part.n > 0);
+	k->u.ranks.matched = k->part.n;
+	k->u.ranks.page = skv_arena_alloc(&k->c->arena, k->part.n * sizeof *k->u.ranks.page);
 	if (!k->u.ranks.page)
 		return hf3fs_nomem(k);
-	memset(k->u.ranks.page, 0xff, k->n * sizeof *k->u.ranks.page);
-	return ask_ranks(k);
+	memset(k->u.ranks.page, 0xff, k->part.n * sizeof *k->u.ranks.page);
+	k->u.ranks.each = (struct skv_portions){ .total = k->u.ranks.n,
+						 .most = 1,
+						 .ask = ask_rank,
+						 .take = take_rank,
+						 .ctx = k,
+						 .end = &k->part.done };
+	return k->u.ranks.n > 0 ? skv_portions_run(&k->u.ranks.each) : SKV_OK;
 }
 
 int vllm_ask_exists(struct hf3fs_request *k)
@@ -351,24 +340,24 @@ int vllm_ask_exists(struct hf3fs_request *k)
 	int rc = k->u.ranks.v ? SKV_OK : hf3fs_ranks(k, &k->u.ranks.v, &k->u.ranks.n);
 
 	k->u.ranks.prefix = !hf3fs_strict(k);
-	return rc == SKV_OK ? begin_ranks(k) : rc;
+	return rc == SKV_OK ? ask_ranks(k) : rc;
 }
 
 bool vllm_tell_exists(struct hf3fs_request *k)
 {
-	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->n);
+	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->part.n);
 	bool all = true;
 
 	if (!p)
 		return false;
-	for (uint32_t i = 0; i < k->n; i++) {
+	for (uint32_t i = 0; i < k->part.n; i++) {
 		bool hit = k->u.ranks.page[i] != NO_PAGE;
 
 		p = hit ? skv_jraw_text(p, "true,") : skv_jraw_text(p, "false,");
 		all &= hit;
 	}
 	skv_jraw_end(&k->c->out, p);
-	k->told += k->n;
+	k->told += k->part.n;
 	return all || hf3fs_strict(k);
 }
 
@@ -381,7 +370,7 @@ int vllm_ask_locations(struct hf3fs_request *k)
 	int rc;
 
 	if (k->u.ranks.v)
-		return begin_ranks(k);
+		return ask_ranks(k);
 	rc = hf3fs_ranks(k, &all, &n);
 	if (rc != SKV_OK)
 		return rc;
@@ -395,23 +384,23 @@ int vllm_ask_locations(struct hf3fs_request *k)
 		if (all[i] != v[0])
 			v[k->u.ranks.n++] = all[i];
 	k->u.ranks.v = v;
-	return begin_ranks(k);
+	return ask_ranks(k);
 }
 
 bool vllm_tell_locations(struct hf3fs_request *k)
 {
-	char *p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->n);
+	char *p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->part.n);
 
 	if (!p)
 		return false;
-	for (uint32_t i = 0; i < k->n; i++) {
+	for (uint32_t i = 0; i < k->part.n; i++) {
 		uint64_t page = k->u.ranks.page[i];
 
 		p = page == NO_PAGE ? skv_jraw_text(p, "null") : skv_jraw_digits(p, page);
 		*p++ = ',';
 	}
 	skv_jraw_end(&k->c->out, p);
-	k->told += k->n;
+	k->told += k->part.n;
 	return true;
 }
 

@@ -130,7 +130,7 @@ int vllm_read_allocate(struct hf3fs_request *k, const struct skv_json_node *body
 		node[n] = pair[0];
 		*at = ++n;
 	}
-	k->n_keys = k->total = n;
+	k->n_keys = k->part.total = n;
 	if (k->u.allocate.has_parent && *skv_key_set_find(&set, k->keys, k->u.allocate.parent))
 		k->u.allocate.has_parent = false;
 	return SKV_OK;

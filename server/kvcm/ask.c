@@ -1,6 +1,6 @@
 /*
- * ask.c - lookups of more keys than the core takes at once: portion by portion,
- * and one result of them all.
+ * ask.c - lookups of more keys than the core takes at once: the answers of all portions
+ * (skv/portions.h) become one.
  *
  * Only where each portion means something by itself: a prefix, which ends with its first miss, or
  * keys one by one. What counts from the end (windows, states) is looked for by lengths, which lease
@@ -12,64 +12,53 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- portions -------------------------------------------------------------------------------- */
+/* ---- lookups --------------------------------------------------------------------------------- */
 
-/* Is another portion needed after the newest one? A prefix ends with its first miss, or when the
- * answer is long enough: a shorter prefix is as true. */
-static bool goes_on(struct kvcm_ask *own)
-{
-	const struct skv_lookup_res *res;
-	bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
-
-	assert(own->n_parts > 0);
-	res = own->part[own->n_parts - 1];
-	assert(res->n_keys <= own->req.n_keys && res->matched <= res->n_keys);
-	own->rows += prefix ? res->matched : res->n_keys;
-	if (own->at == own->keys.n || (prefix && res->matched < res->n_keys))
-		return false;
-	return !prefix ||
-	       (uint64_t)(own->rows + kvcm_portion(own->keys.n - own->at)) * res->n_specs <=
-		       KVCM_MAX_PLACES;
-}
-
-static int ask_on(struct kvcm_ask *own)
-{
-	struct kvcm_request *k = own->k;
-	struct skv_lookup_res *res;
-	int rc;
-
-	do {
-		res = skv_arena_calloc(&k->c->arena, 1, sizeof *res);
-		if (!res)
-			return kvcm_nomem(k);
-		assert(own->n_parts < sizeof own->part / sizeof own->part[0] &&
-		       own->at <= own->keys.n);
-		own->part[own->n_parts++] = res;
-		own->req.keys = own->keys.v + own->at;
-		own->req.n_keys = kvcm_portion(own->keys.n - own->at);
-		own->at += own->req.n_keys;
-		rc = skv_core_lookup(kvcm_core(k), &own->req, res, &k->c->arena, &k->c->err,
-				     &own->done);
-	} while (rc == SKV_OK && goes_on(own));
-	return rc;
-}
-
-static void asked(void *ctx, int status)
+/* Is another portion needed? A prefix ends with its first miss, or when the answer is long enough:
+ * a shorter prefix is as true. */
+static bool take_portion(void *ctx, int *status)
 {
 	struct kvcm_ask *own = ctx;
+	const struct skv_lookup_res *res = own->part[own->n_parts - 1];
+	const bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
+	const uint32_t left = own->list.total - own->list.at - own->list.n;
 
-	if (status == SKV_OK && goes_on(own))
-		status = ask_on(own);
-	if (status != SKV_PENDING)
-		own->k->c->done.fn(own->k->c->done.ctx, status);
+	if (*status != SKV_OK)
+		return false;
+	assert(res->n_keys <= own->list.n && res->matched <= res->n_keys);
+	own->rows += prefix ? res->matched : res->n_keys;
+	if (!prefix)
+		return true;
+	return res->matched == res->n_keys &&
+	       (uint64_t)(own->rows + skv_portion(left)) * res->n_specs <= KVCM_MAX_PLACES;
+}
+
+static int ask_portion(void *ctx)
+{
+	struct kvcm_ask *own = ctx;
+	struct skv_arena *a = &own->k->c->arena;
+	struct skv_lookup_res *res = skv_arena_calloc(a, 1, sizeof *res);
+
+	if (!res)
+		return kvcm_nomem(own->k);
+	assert(own->n_parts < sizeof own->part / sizeof own->part[0]);
+	own->part[own->n_parts++] = res;
+	own->req.keys = own->keys.v + own->list.at;
+	own->req.n_keys = own->list.n;
+	return skv_core_lookup(kvcm_core(own->k), &own->req, res, a, &own->k->c->err,
+			       &own->list.done);
 }
 
 int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_ask *ask)
 {
 	ask->k = k;
 	ask->keys = *keys;
-	ask->done = (struct skv_done){ asked, ask };
-	return ask_on(ask);
+	ask->list = (struct skv_portions){ .total = keys->n,
+					   .ask = ask_portion,
+					   .take = take_portion,
+					   .ctx = ask,
+					   .end = &k->c->done };
+	return skv_portions_run(&ask->list);
 }
 
 static bool room_for_all(struct kvcm_request *k, const struct kvcm_ask *own,
@@ -170,18 +159,20 @@ static int length(struct kvcm_request *k, const struct kvcm_keys *keys, struct s
 }
 
 int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys,
-		 const struct skv_lookup_req *how, int64_t *sum)
+		 const struct skv_lookup_req *how, uint32_t *sum)
 {
+	const bool each = how->mode == SKV_LOOKUP_BATCH;
 	struct skv_lookup_req req = *how;
 	uint32_t matched, at = 0, n;
 	int rc;
 
+	*sum = 0;
 	do {
-		n = kvcm_portion(keys->n - at);
+		n = skv_portion(keys->n - at);
 		rc = length(k, keys, &req, at, at + n, &matched);
 		at += n;
 		*sum += matched;
-	} while (rc == SKV_OK && at < keys->n && (req.mode != SKV_LOOKUP_PREFIX || matched == n));
+	} while (rc == SKV_OK && at < keys->n && (each || matched == n));
 	return rc;
 }
 
@@ -195,7 +186,7 @@ int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys,
 
 	assert(req.window > 0);
 	do {
-		*begin = end - kvcm_portion(end);
+		*begin = end - skv_portion(end);
 		*n = end - *begin;
 		rc = length(k, keys, &req, *begin, end, &matched);
 		end = *begin + req.window - 1;
@@ -209,20 +200,16 @@ int kvcm_find_states(struct kvcm_request *k, const struct kvcm_keys *keys,
 		     const struct skv_lookup_req *how, uint32_t *out)
 {
 	struct skv_lookup_req req = *how;
-	uint32_t at = 0, n, matched;
+	uint32_t at, n, matched;
 	int rc;
 
 	req.drop = 0;
 	req.state_specs = how->full_specs;
-	do {
-		n = kvcm_portion(keys->n - at);
-		rc = length(k, keys, &req, at, at + n, &matched);
-		at += matched;
-	} while (rc == SKV_OK && matched == n && at < keys->n);
+	rc = kvcm_lengths(k, keys, &req, &at);
 	req.state_specs = how->state_specs;
 	at -= how->drop < at ? how->drop : at;
 	for (*out = 0; rc == SKV_OK && at > 0 && *out == 0; at -= n) {
-		n = kvcm_portion(at);
+		n = skv_portion(at);
 		rc = length(k, keys, &req, at - n, at, &matched);
 		*out = matched ? at - n + matched : 0;
 	}

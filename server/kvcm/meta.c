@@ -204,7 +204,7 @@ int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req,
 		return skv_core_states(kvcm_core(k), req, res, &k->c->arena, &k->c->err);
 	for (uint32_t at = 0; rc == SKV_OK && at < req->n_keys; at += part_req.n_keys) {
 		part_req.keys = req->keys + at;
-		part_req.n_keys = kvcm_portion(req->n_keys - at);
+		part_req.n_keys = skv_portion(req->n_keys - at);
 		rc = skv_core_states(kvcm_core(k), &part_req, &part, &k->c->arena, &k->c->err);
 		if (rc == SKV_OK && at == 0) {
 			*res = part;

@@ -6,6 +6,7 @@
 #define KVCM_META_H
 
 #include <skv/kvcm.h>
+#include <skv/portions.h>
 
 #include "op_list.h"
 
@@ -28,12 +29,6 @@ struct kvcm_keys {
 int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *block_keys,
 		   size_t n_block_keys, const int64_t *token_ids, size_t n_token_ids, uint32_t max,
 		   struct kvcm_keys *out);
-
-/* How many of `left` keys the next portion has. */
-static inline uint32_t kvcm_portion(uint32_t left)
-{
-	return left < SKV_MAX_KEYS ? left : SKV_MAX_KEYS;
-}
 
 /* Those that the mask leaves, in their order. */
 int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
@@ -71,11 +66,10 @@ struct kvcm_ask {
 	struct skv_lookup_res res; /* of all portions, once they are joined */
 	struct kvcm_request *k;
 	struct kvcm_keys keys;
+	struct skv_portions list;
 	struct skv_lookup_res *part[KVCM_MAX_PORTIONS];
 	uint32_t n_parts;
-	uint32_t at;   /* keys asked for */
 	uint32_t rows; /* found so far, by a prefix; asked for, by others */
-	struct skv_done done;
 };
 /* Asks; with SKV_PENDING the call's done is called. `ask` stays as long as the call. */
 int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_ask *ask);
@@ -83,10 +77,10 @@ int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_a
 int kvcm_ask_join(struct kvcm_ask *ask);
 /* Then: what was asked for were keys from `at` on of `n`; all others are misses. */
 int kvcm_ask_place(struct kvcm_ask *ask, uint32_t at, uint32_t n);
-/* Nothing is leased or used by these. Adds what a lookup of the keys would match; `how`: PREFIX,
- * BATCH, or any one portion. */
+/* Nothing is leased or used by these. Counts what a lookup of the keys would match: BATCH all, other
+ * modes up to the first portion that does not match wholly. */
 int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys,
-		 const struct skv_lookup_req *how, int64_t *sum);
+		 const struct skv_lookup_req *how, uint32_t *sum);
 /* A portion with the last window, if there is any; `how`: WINDOW, of half a portion at most. */
 int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys,
 		     const struct skv_lookup_req *how, uint32_t *begin, uint32_t *n);

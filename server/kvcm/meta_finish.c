@@ -32,12 +32,12 @@ struct finish {
 	/* One that is several (sessions.c); n_parts 0: it is not. Each is finished,
 	 * whatever became of those before. */
 	struct kvcm_session part[KVCM_MAX_PORTIONS];
-	uint32_t n_parts, next;
-	uint32_t at; /* offset in the blocks of the request */
+	uint32_t n_parts;
+	struct skv_portions list; /* the sessions, one by one */
+	uint32_t at;              /* offset in the blocks of the request */
 	struct skv_finish_req part_req;
 	struct skv_error err; /* of the first that failed, and */
 	int status;           /* its status */
-	struct skv_done done;
 };
 
 /* A session in which there was nothing to write. */
@@ -74,10 +74,12 @@ static int check_mask(struct kvcm_request *k, const struct finish *own)
 			n);
 }
 
-/* The part of the mask that is about the next one. */
-static void take_part(struct finish *own)
+/* Finishes one, with the part of the mask that is about it. */
+static int finish_part(void *ctx)
 {
-	const struct kvcm_session *part = &own->part[own->next++];
+	struct kvcm_request *k = ctx;
+	struct finish *own = k->own;
+	const struct kvcm_session *part = &own->part[own->list.at];
 	const struct skv_finish_req *req = &own->req;
 	uint32_t left = req->mask_count > own->at ? req->mask_count - own->at : 0;
 
@@ -88,47 +90,25 @@ static void take_part(struct finish *own)
 		req->mask_kind == SKV_MASK_BITS || left > part->n_blocks ? part->n_blocks : left;
 	own->part_req.mask = req->mask_kind == SKV_MASK_BITS ? req->mask + own->at : NULL;
 	own->at += part->n_blocks;
+	return skv_core_finish(kvcm_core(k), &own->part_req, &own->res, &k->c->arena, &k->c->err,
+			       &own->list.done);
 }
 
-static void note_part(struct kvcm_request *k, struct finish *own, int status)
+static bool take_part(void *ctx, int *status)
 {
-	assert(status != SKV_PENDING);
-	if (status == SKV_OK) {
-		own->committed += own->res.committed;
-	} else if (own->status == SKV_OK) {
-		own->status = status;
-		own->err = k->c->err;
-	}
-}
-
-static int finish_on(struct kvcm_request *k)
-{
+	struct kvcm_request *k = ctx;
 	struct finish *own = k->own;
 
-	assert(own->n_parts <= KVCM_MAX_PORTIONS && own->next <= own->n_parts);
-	while (own->next < own->n_parts) {
-		int rc;
-
-		take_part(own);
-		rc = skv_core_finish(kvcm_core(k), &own->part_req, &own->res, &k->c->arena,
-				     &k->c->err, &own->done);
-		if (rc == SKV_PENDING)
-			return rc;
-		note_part(k, own, rc);
+	if (*status == SKV_OK) {
+		own->committed += own->res.committed;
+	} else if (own->status == SKV_OK) {
+		own->status = *status;
+		own->err = k->c->err;
 	}
 	if (own->status != SKV_OK)
 		k->c->err = own->err;
-	return own->status;
-}
-
-static void part_finished(void *ctx, int status)
-{
-	struct kvcm_request *k = ctx;
-
-	note_part(k, k->own, status);
-	status = finish_on(k);
-	if (status != SKV_PENDING)
-		k->c->done.fn(k->c->done.ctx, status);
+	*status = own->status;
+	return true;
 }
 
 /* ---- was it written? ------------------------------------------------------------------------- */
@@ -138,7 +118,7 @@ static int finish_now(struct kvcm_request *k)
 	struct finish *own = k->own;
 
 	if (own->n_parts > 0)
-		return finish_on(k);
+		return skv_portions_run(&own->list);
 	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err,
 			       &k->c->done);
 }
@@ -224,7 +204,12 @@ int kvcm_run_meta_finishWriteCache(struct kvcm_request *k)
 		return finish_empty(k, empty, &own->req);
 	own->n_parts = kvcm_sessions_read(req->write_session_id, own->part);
 	if (own->n_parts > 0) {
-		own->done = (struct skv_done){ part_finished, k };
+		own->list = (struct skv_portions){ .total = own->n_parts,
+						   .most = 1,
+						   .ask = finish_part,
+						   .take = take_part,
+						   .ctx = k,
+						   .end = &k->c->done };
 		rc = check_mask(k, own);
 		return rc == SKV_OK ? finish_after_look(k) : rc;
 	}

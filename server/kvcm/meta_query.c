@@ -130,7 +130,7 @@ static int narrow(struct kvcm_request *k, struct query *own, struct kvcm_keys *k
 		*keys = (struct kvcm_keys){ keys->v + own->at, n };
 	} else if (req->mode == SKV_LOOKUP_HYBRID) {
 		rc = kvcm_find_states(k, keys, req, &n);
-		keys->n = n ? n : kvcm_portion(keys->n);
+		keys->n = n ? n : skv_portion(keys->n);
 		req->drop = n ? 0 : req->drop;
 		if (n > SKV_MAX_KEYS) {
 			req->mode = SKV_LOOKUP_PREFIX; /* with the states at its end: keep_states */
@@ -238,22 +238,19 @@ int kvcm_write_locations(struct kvcm_request *k)
 
 /* As the query would find it. */
 static int take_length(struct kvcm_request *k, const struct kvcm_keys *keys,
-		       struct skv_lookup_req *req, int64_t *out)
+		       struct skv_lookup_req *req, uint32_t *out)
 {
 	struct kvcm_keys all = *keys;
-	uint32_t at, n = 0;
+	uint32_t at;
 	int rc;
 
-	if (keys->n > SKV_MAX_KEYS && req->mode == SKV_LOOKUP_HYBRID) {
-		rc = kvcm_find_states(k, keys, req, &n);
-		*out = n;
-		return rc;
-	}
+	if (keys->n > SKV_MAX_KEYS && req->mode == SKV_LOOKUP_HYBRID)
+		return kvcm_find_states(k, keys, req, out);
 	if (keys->n > SKV_MAX_KEYS && req->mode == SKV_LOOKUP_WINDOW) {
-		rc = kvcm_find_window(k, keys, req, &at, &n);
+		rc = kvcm_find_window(k, keys, req, &at, &all.n);
 		if (rc != SKV_OK)
 			return rc;
-		all = (struct kvcm_keys){ keys->v + at, n };
+		all.v = keys->v + at;
 	}
 	return kvcm_lengths(k, &all, req, out);
 }
@@ -264,6 +261,7 @@ int kvcm_run_meta_getCacheLocationLen(struct kvcm_request *k)
 	struct question q = { req->instance_id, (int)req->query_type, req->sw_size, { 0 } };
 	KvcmMeta__GetCacheLocationLenResponse *res = k->res;
 	struct skv_lookup_req lookup;
+	uint32_t n = 0;
 	int rc = kvcm_take_keys(k, q.instance, req->block_keys, req->n_block_keys, req->token_ids,
 				req->n_token_ids, KVCM_MAX_KEYS, &q.keys);
 
@@ -274,6 +272,7 @@ int kvcm_run_meta_getCacheLocationLen(struct kvcm_request *k)
 	if (rc == SKV_OK)
 		rc = take_request(k, &q, &lookup);
 	if (rc == SKV_OK)
-		rc = take_length(k, &q.keys, &lookup, &res->cache_location_len);
+		rc = take_length(k, &q.keys, &lookup, &n);
+	res->cache_location_len = n;
 	return rc;
 }

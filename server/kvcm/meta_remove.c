@@ -13,45 +13,21 @@ struct removal {
 	struct skv_delete_req req;
 	struct skv_delete_res res;
 	struct kvcm_keys keys;
-	uint32_t at; /* the keys before it have been removed */
-	struct skv_done done;
+	struct skv_portions list;
 };
 
-/* Portion by portion, each durable before the next. */
-static int remove_on(struct kvcm_request *k)
-{
-	struct removal *r = k->own;
-	int rc = SKV_OK;
-
-	assert(r->at <= r->keys.n);
-	while (rc == SKV_OK && r->at < r->keys.n) {
-		r->req.keys = r->keys.v + r->at;
-		r->req.n_keys = kvcm_portion(r->keys.n - r->at);
-		r->at += r->req.n_keys;
-		rc = skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err,
-				     &r->done);
-	}
-	return rc;
-}
-
-static void removed(void *ctx, int status)
+/* Each portion is durable before the next. Even without keys the core is called: it checks the
+ * instance. */
+static int remove_portion(void *ctx)
 {
 	struct kvcm_request *k = ctx;
-
-	if (status == SKV_OK)
-		status = remove_on(k);
-	if (status != SKV_PENDING)
-		k->c->done.fn(k->c->done.ctx, status);
-}
-
-/* Even without keys the core is called: it checks the instance. */
-static int remove_first(struct kvcm_request *k)
-{
 	struct removal *r = k->own;
 
-	if (r->keys.n > 0)
-		return remove_on(k);
-	return skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &r->done);
+	assert(r->list.at <= r->keys.n);
+	r->req.keys = r->keys.v + r->list.at;
+	r->req.n_keys = r->list.n;
+	return skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err,
+			       &r->list.done);
 }
 
 int kvcm_run_meta_removeCache(struct kvcm_request *k)
@@ -70,8 +46,10 @@ int kvcm_run_meta_removeCache(struct kvcm_request *k)
 		return rc;
 	r->req = (struct skv_delete_req){ .tenant = k->c->caller.tenant,
 					  .instance = req->instance_id };
-	r->done = (struct skv_done){ removed, k };
-	return remove_first(k);
+	r->list = (struct skv_portions){
+		.total = r->keys.n, .ask = remove_portion, .ctx = k, .end = &k->c->done
+	};
+	return skv_portions_run(&r->list);
 }
 
 /* ---- trimCache ------------------------------------------------------------------------------- */

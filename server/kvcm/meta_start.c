@@ -37,12 +37,11 @@ struct start {
 	uint32_t n;           /* keys of the request, repeated ones included */
 	struct kvcm_keys keys; /* none of them twice */
 	const uint32_t *columns; /* [keys.n] specs of each; NULL: all */
-	uint32_t at;          /* where the last portion requested begins */
+	struct skv_portions list;
 	uint8_t *outcome;     /* [keys.n] */
 	struct portion portion[KVCM_MAX_PORTIONS];
 	uint32_t n_portions;
 	uint32_t n_write; /* blocks in them */
-	struct skv_done done;
 	const uint32_t *once; /* [n] which key of req each one is; NULL: none is repeated */
 	const bool *again;    /* [n] repeated */
 	struct kvcm_locations locations;
@@ -155,7 +154,7 @@ static int want_two(struct kvcm_request *k, struct start *own)
 		struct skv_want_res res;
 
 		req.keys = own->keys.v + at;
-		req.n_keys = kvcm_portion(own->keys.n - at);
+		req.n_keys = skv_portion(own->keys.n - at);
 		rc = kvcm_want(k, &req, "", "min_replica_count", &res);
 		for (uint32_t i = 0; rc == SKV_OK && i < SKV_WANT_OUTCOMES; i++)
 			count[i] += res.count[i];
@@ -183,67 +182,54 @@ static int skip_leading(struct kvcm_request *k, const char *instance, const stru
 {
 	struct skv_lookup_req req = { .tenant = k->c->caller.tenant, .instance = instance,
 				      .mode = SKV_LOOKUP_PREFIX };
-	int64_t leading = 0;
 	int rc = SKV_OK;
 
 	if (keys->n > SKV_MAX_KEYS)
-		rc = kvcm_lengths(k, keys, &req, &leading);
-	assert(leading >= 0 && leading <= keys->n);
-	*at = (uint32_t)leading;
+		rc = kvcm_lengths(k, keys, &req, at);
+	assert(*at <= keys->n);
 	return rc;
 }
 
-/* Records the result of the newest portion. True: the next one is needed. */
-static bool goes_on(struct start *own)
-{
-	uint32_t next = own->at + own->req.n_keys, more;
-
-	assert(next <= own->keys.n && own->res.n_keys == own->req.n_keys &&
-	       own->res.n_write <= own->res.n_keys);
-	more = kvcm_portion(own->keys.n - next);
-	memcpy(own->outcome + own->at, own->res.outcome, own->req.n_keys);
-	if (own->res.n_write > 0) {
-		assert(own->n_portions < KVCM_MAX_PORTIONS);
-		own->portion[own->n_portions++] = (struct portion){ own->res, own->at };
-		own->n_write += own->res.n_write;
-	}
-	return more > 0 && (uint64_t)(own->n_write + more) * own->res.n_specs <= MAX_PLACES;
-}
-
-/* The portions from `at` on, one after the other. */
-static int start_on(struct kvcm_request *k, uint32_t at)
-{
-	struct start *own = k->own;
-	int rc = SKV_OK;
-
-	for (bool more = at == 0 || at < own->keys.n; more && rc == SKV_OK; at += own->req.n_keys) {
-		own->at = at;
-		own->req.request_id = skv_forward_start_id(k->c, at);
-		own->req.keys = own->keys.v + at;
-		own->req.n_keys = kvcm_portion(own->keys.n - at);
-		own->req.key_specs = own->columns ? own->columns + at : NULL;
-		own->req.has_parent = at > 0 && !own->req.independent;
-		if (own->req.has_parent)
-			own->req.parent = own->keys.v[at - 1];
-		own->res = (struct skv_start_res){ 0 };
-		rc = skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err,
-				    &own->done);
-		more = rc == SKV_OK && goes_on(own);
-	}
-	return rc != SKV_OK && rc != SKV_PENDING && own->n_portions > 0 ? SKV_OK : rc;
-}
-
-static void started(void *ctx, int status)
+/* Keeps the blocks to write of a portion. What is refused behind such blocks is masked. */
+static bool take_portion(void *ctx, int *status)
 {
 	struct kvcm_request *k = ctx;
 	struct start *own = k->own;
+	uint32_t next = own->list.at + own->list.n;
 
-	if (status == SKV_OK && goes_on(own))
-		status = start_on(k, own->at + own->req.n_keys);
-	else if (status != SKV_OK && own->n_portions > 0)
-		status = SKV_OK;
-	if (status != SKV_PENDING)
-		k->c->done.fn(k->c->done.ctx, status);
+	if (*status != SKV_OK) {
+		if (own->n_portions > 0)
+			*status = SKV_OK;
+		return false;
+	}
+	assert(next <= own->keys.n && own->res.n_keys == own->req.n_keys &&
+	       own->res.n_write <= own->res.n_keys);
+	memcpy(own->outcome + own->list.at, own->res.outcome, own->req.n_keys);
+	if (own->res.n_write > 0) {
+		assert(own->n_portions < KVCM_MAX_PORTIONS);
+		own->portion[own->n_portions++] = (struct portion){ own->res, own->list.at };
+		own->n_write += own->res.n_write;
+	}
+	return (uint64_t)(own->n_write + skv_portion(own->keys.n - next)) * own->res.n_specs <=
+	       MAX_PLACES;
+}
+
+static int start_portion(void *ctx)
+{
+	struct kvcm_request *k = ctx;
+	struct start *own = k->own;
+	const uint32_t at = own->list.at;
+
+	own->req.request_id = skv_forward_start_id(k->c, at);
+	own->req.keys = own->keys.v + at;
+	own->req.n_keys = own->list.n;
+	own->req.key_specs = own->columns ? own->columns + at : NULL;
+	own->req.has_parent = at > 0 && !own->req.independent;
+	if (own->req.has_parent)
+		own->req.parent = own->keys.v[at - 1];
+	own->res = (struct skv_start_res){ 0 };
+	return skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err,
+			      &own->list.done);
 }
 
 static int run(struct kvcm_request *k, int32_t elsewhere)
@@ -278,7 +264,6 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 		rc = skip_leading(k, req->instance_id, &own->keys, &at);
 	if (rc != SKV_OK)
 		return rc;
-	own->done = (struct skv_done){ started, k };
 	own->outcome = skv_arena_alloc(&k->c->arena, own->keys.n + 1u);
 	if (!own->outcome)
 		return kvcm_nomem(k);
@@ -289,7 +274,15 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 
 		return kvcm_take_instance(k, req->instance_id, &spec);
 	}
-	return here > 1 ? want_two(k, own) : start_on(k, at);
+	if (here > 1)
+		return want_two(k, own);
+	own->list = (struct skv_portions){ .total = own->keys.n,
+					   .at = at,
+					   .ask = start_portion,
+					   .take = take_portion,
+					   .ctx = k,
+					   .end = &k->c->done };
+	return at < own->keys.n ? skv_portions_run(&own->list) : SKV_OK;
 }
 
 int kvcm_run_meta_startWriteCache(struct kvcm_request *k) { return run(k, 0); }
