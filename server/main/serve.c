@@ -126,10 +126,7 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 	o.fs_master_token_file = p->fs_master_token_file;
 	o.adopt = p->adopt;
 	o.standby_cold = !p->warm_standby;
-	assert(p->partitions <= SKV_MAX_PARTITIONS);
-	o.partitions = (uint32_t)p->partitions;
 	o.assigned = true; /* start_spread */
-	o.family = skv_hf3fs_family;
 	return o;
 }
 
@@ -290,9 +287,12 @@ static int start_transports(struct service *s, struct skv_error *err)
 
 static int start(struct service *s, struct skv_error *err)
 {
+	const struct skv_cluster_options all = { .partitions = (uint32_t)s->p->partitions,
+						 .family = skv_hf3fs_family };
 	struct skv_core_options co;
 	int rc = bind_ports(s, err);
 
+	assert(s->p->partitions <= SKV_MAX_PARTITIONS);
 	if (rc == SKV_OK)
 		rc = open_store(s, err);
 	if (rc != SKV_OK)
@@ -300,7 +300,7 @@ static int start(struct service *s, struct skv_error *err)
 	co = core_options(s->p, s->store);
 	co.hopeless = on_hopeless;
 	co.hopeless_ctx = s;
-	rc = skv_cluster_create(&co, &s->cluster, err);
+	rc = skv_cluster_create(&co, &all, &s->cluster, err);
 	return rc == SKV_OK ? start_transports(s, err) : rc;
 }
 

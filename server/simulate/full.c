@@ -254,7 +254,7 @@ static int open_core(struct full *f)
 	o.open_percent = 100;
 	o.free_percent = 0;
 	o.manual = true;
-	rc = skv_cluster_create(&o, &f->cluster, &f->r->err);
+	rc = skv_cluster_create(&o, NULL, &f->cluster, &f->r->err);
 	f->core = rc == SKV_OK ? skv_cluster_core(f->cluster, 0) : NULL;
 	if (rc == SKV_OK && skv_cluster_wait_ready(f->cluster, PATIENCE_MS) != SKV_OK)
 		rc = skv_fail(&f->r->err, SKV_E_INTERNAL, NULL, "the core did not get ready");

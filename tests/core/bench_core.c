@@ -376,6 +376,7 @@ static double write_in(uint32_t partitions, const char *text, double duration, d
 {
 	static const char *const names[GROUPS] = { "a", "b" };
 	const struct skv_store_options so = { .path = text, .durability = SKV_DURABILITY_NORMAL };
+	const struct skv_cluster_options all = { .partitions = partitions };
 	struct skv_core_options o;
 	struct skv_cluster *cluster;
 	struct skv_store *store;
@@ -386,8 +387,7 @@ static double write_in(uint32_t partitions, const char *text, double duration, d
 	assert_int_equal(skv_store_open(skv_store_backend(text), &so, &store, &err), SKV_OK);
 	skv_core_options_init(&o);
 	o.store = store;
-	o.partitions = partitions;
-	assert_int_equal(skv_cluster_create(&o, &cluster, &err), SKV_OK);
+	assert_int_equal(skv_cluster_create(&o, &all, &cluster, &err), SKV_OK);
 	for (uint32_t i = 0; i < partitions; i++)
 		while (skv_cluster_partition_state(cluster, i) != SKV_CORE_READY)
 			poll(NULL, 0, 1);
@@ -452,7 +452,7 @@ static struct skv_cluster *open_in(char *dir, struct skv_store **store)
 	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, store, &err), SKV_OK);
 	skv_core_options_init(&o);
 	o.store = *store;
-	assert_int_equal(skv_cluster_create(&o, &cluster, &err), SKV_OK);
+	assert_int_equal(skv_cluster_create(&o, NULL, &cluster, &err), SKV_OK);
 	assert_int_equal(skv_cluster_wait_ready(cluster, 10000), SKV_OK);
 	return cluster;
 }

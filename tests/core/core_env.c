@@ -69,7 +69,7 @@ void env_arm(struct env *e)
 
 void env_create(struct env *e)
 {
-	assert_int_equal(skv_cluster_create(&e->o, &e->cluster, &e->err), SKV_OK);
+	assert_int_equal(skv_cluster_create(&e->o, &e->all, &e->cluster, &e->err), SKV_OK);
 	e->core = skv_cluster_core(e->cluster, 0);
 }
 

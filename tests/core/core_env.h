@@ -30,6 +30,7 @@ struct env {
 	struct skv_cluster *cluster; /* NULL: there is only the core */
 	struct skv_core *core;       /* of its first partition */
 	struct skv_core_options o;
+	struct skv_cluster_options all;
 	struct skv_arena arena; /* of the newest call's answer */
 	struct skv_error err;
 	const char *tenant; /* of instances that are made, starts and finishes; NULL = "t" */

@@ -106,7 +106,7 @@ static void open_copy(struct scene *s, struct copy *c, bool adopt)
 	c->o.hopeless = on_hopeless;
 	c->o.hopeless_ctx = c;
 	c->hopeless = false;
-	assert_int_equal(skv_cluster_create(&c->o, &c->cluster, &s->err), SKV_OK);
+	assert_int_equal(skv_cluster_create(&c->o, NULL, &c->cluster, &s->err), SKV_OK);
 	c->core = skv_cluster_core(c->cluster, 0);
 }
 

@@ -32,8 +32,8 @@ static int setup(void **state)
 
 	env_quiet();
 	env_init(e);
-	e->o.partitions = N;
-	e->o.family = family;
+	e->all.partitions = N;
+	e->all.family = family;
 	e->store_options.clock = &e->clock.clock;
 	skv_thread_waits = true;
 	*state = e;

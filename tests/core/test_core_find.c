@@ -89,8 +89,8 @@ static int setup(void **state)
 
 	env_quiet();
 	env_init(e);
-	e->o.partitions = PARTITIONS;
-	e->o.family = family;
+	e->all.partitions = PARTITIONS;
+	e->all.family = family;
 	e->store_options.clock = &e->clock.clock;
 	env_open(e);
 	assert_int_equal(env_storage(e, "s", 64 * UNIT, UNIT), SKV_OK);

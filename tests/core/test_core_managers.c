@@ -39,7 +39,7 @@ static int setup(void **state)
 
 	env_quiet();
 	env_init(&m->e);
-	m->e.o.partitions = N;
+	m->e.all.partitions = N;
 	m->e.o.owner_lease_ms = 5000;
 	m->e.store_options.clock = &m->e.clock.clock;
 	m->cut = NEVER;

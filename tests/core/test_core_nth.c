@@ -38,7 +38,7 @@ static void open_again(struct env *e)
 			continue;
 		env_arm(e);
 		e->o.store = e->store;
-		rc = skv_cluster_create(&e->o, &e->cluster, &e->err);
+		rc = skv_cluster_create(&e->o, &e->all, &e->cluster, &e->err);
 		e->core = rc == SKV_OK ? skv_cluster_core(e->cluster, 0) : NULL;
 		if (rc == SKV_OK && skv_cluster_wait_ready(e->cluster, 5000) == SKV_OK) {
 			skv_cluster_tick(e->cluster);

@@ -306,7 +306,7 @@ static void every_partition_is_asked(void **state)
 
 	(void)state;
 	env_init(&e);
-	e.o.partitions = 4;
+	e.all.partitions = 4;
 	env_open(&e);
 	assert_int_equal(env_storage(&e, "s", 64 * UNIT, UNIT), SKV_OK);
 	for (int i = 0; i < 6; i++) {

@@ -21,7 +21,7 @@ static int setup(void **state)
 
 	env_quiet();
 	env_init(e);
-	e->o.partitions = N;
+	e->all.partitions = N;
 	*state = e;
 	return 0;
 }
@@ -138,7 +138,7 @@ static void groups_are_spread_and_found(void **state)
 		} else {
 			env_shutdown(e);
 		}
-		e->o.partitions = 1; /* the store says how many there are */
+		e->all.partitions = 1; /* the store says how many there are */
 		env_open(e);
 		assert_int_equal(skv_cluster_partitions(e->cluster), N);
 	}
@@ -312,14 +312,14 @@ static void a_store_is_given_more(void **state)
 	char id[33];
 	uint64_t epoch;
 
-	e->o.partitions = 0;
+	e->all.partitions = 0;
 	env_open(e);
 	assert_int_equal(put_storage(e, "null", 12 * UNIT), SKV_OK);
 	make_group(e, "a");
 	assert_int_equal(put(e, "a", 0, 40, NULL), 40);
 	epoch = skv_cluster_partition_epoch(e->cluster, 0);
 	env_shutdown(e);
-	e->o.partitions = N;
+	e->all.partitions = N;
 	env_open(e);
 	assert_true(skv_cluster_partition_epoch(e->cluster, 0) > epoch && epoch > 0);
 	for (int i = 0; i < 10; i++)

@@ -21,7 +21,7 @@ static int setup(void **state)
 
 	env_quiet();
 	env_init(e);
-	e->o.partitions = N;
+	e->all.partitions = N;
 	e->store_options.clock = &e->clock.clock;
 	*state = e;
 	return 0;

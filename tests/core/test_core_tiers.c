@@ -284,7 +284,7 @@ static void a_tier_is_in_its_groups_partition(void **state)
 
 	(void)state;
 	env_init(&e);
-	e.o.partitions = 4;
+	e.all.partitions = 4;
 	env_open(&e);
 	assert_int_equal(env_storage(&e, "s", 64 * UNIT, UNIT), SKV_OK);
 	for (int i = 0; i < 6; i++) {

@@ -235,7 +235,7 @@ static void open_core(struct box *b)
 	assert_int_equal(skv_store_open(&skv_store_sqlite, &o, &b->store, &b->err), SKV_OK);
 	skv_core_options_init(&c);
 	c.store = b->store;
-	assert_int_equal(skv_cluster_create(&c, &b->cluster, &b->err), SKV_OK);
+	assert_int_equal(skv_cluster_create(&c, NULL, &b->cluster, &b->err), SKV_OK);
 	assert_int_equal(skv_cluster_wait_ready(b->cluster, 10000), SKV_OK);
 }
 

@@ -27,7 +27,7 @@ static uint64_t turn_of_one(struct skv_core *one)
 	return turn;
 }
 
-static bool has_instance_of(struct skv_core *one, const char *family)
+static bool has_instance_of(struct skv_core *one, skv_family_fn *family_of, const char *family)
 {
 	char name[SKV_MAX_NAME + 1];
 	bool has = false;
@@ -36,8 +36,7 @@ static bool has_instance_of(struct skv_core *one, const char *family)
 	for (size_t i = 0; one->partition && !has && i < one->partition->n_inst; i++) {
 		const struct instance *inst = one->partition->inst[i];
 
-		has = !inst->deleting &&
-		      one->o.family(inst->spec.tenant, inst->spec.id, name) &&
+		has = !inst->deleting && family_of(inst->spec.tenant, inst->spec.id, name) &&
 		      strcmp(name, family) == 0;
 	}
 	skv_rwlock_read_unlock(&one->lock);
@@ -62,7 +61,7 @@ static struct route_family look_for(struct route *r, struct skv_key name, const 
 
 	for (; f.at < r->n; f.at++) {
 		f.turn = turn_of_one(r->core[f.at]);
-		if (has_instance_of(r->core[f.at], family))
+		if (has_instance_of(r->core[f.at], r->places.family, family))
 			return f;
 		all += f.turn;
 	}
@@ -75,7 +74,7 @@ struct skv_cluster *family_here(struct route *r, const char *family)
 	const struct skv_key name = skv_hash128(family, strlen(family));
 	struct route_family *kept = &r->family[name.lo % ROUTE_FAMILIES], f;
 
-	if (!r->core[0]->o.family)
+	if (!r->places.family)
 		return NULL;
 	skv_mutex_lock(&r->lock);
 	f = *kept;

@@ -61,7 +61,7 @@ static int make_core(struct route *r, uint32_t i, const struct skv_core_options 
 	return rc;
 }
 
-static struct route *make_route(const struct skv_core_options *o, uint32_t n)
+static struct route *make_route(bool manual, skv_family_fn *family, uint32_t n)
 {
 	struct route *r = skv_calloc(1, sizeof *r);
 
@@ -69,19 +69,20 @@ static struct route *make_route(const struct skv_core_options *o, uint32_t n)
 		return NULL;
 	r->n = n;
 	r->all.route = r;
-	r->manual = o->manual;
+	r->manual = manual;
 	r->rules = rules_make();
-	r->places.family = o->family;
+	r->places.family = family;
 	skv_mutex_init(&r->lock);
 	skv_cond_init(&r->wake);
 	return r;
 }
 
-int skv_cluster_create(const struct skv_core_options *o, struct skv_cluster **out,
-		       struct skv_error *err)
+int skv_cluster_create(const struct skv_core_options *o, const struct skv_cluster_options *all,
+		       struct skv_cluster **out, struct skv_error *err)
 {
+	const uint32_t least = all ? all->partitions : 0;
 	uint32_t n = 1;
-	int rc = o->partitions ? count(o->store, &n, err) : SKV_OK;
+	int rc = least ? count(o->store, &n, err) : SKV_OK;
 	struct route *r;
 
 	if (rc == SKV_OK && n > SKV_MAX_PARTITIONS)
@@ -90,7 +91,7 @@ int skv_cluster_create(const struct skv_core_options *o, struct skv_cluster **ou
 			      SKV_MAX_PARTITIONS);
 	if (rc != SKV_OK)
 		return rc;
-	r = make_route(o, n < o->partitions ? o->partitions : n);
+	r = make_route(o->manual, all ? all->family : NULL, n < least ? least : n);
 	rc = r && r->rules ? SKV_OK : SKV_E_NOMEM;
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
 		rc = make_core(r, i, o, err);

@@ -379,7 +379,7 @@ static int load_one(void *ctx, const char *name, const void *bytes, size_t n, ui
 static int load(struct route *r, uint64_t fence, struct skv_error *err)
 {
 	struct loading_places l = { .r = r,
-				    .t = { .fence = fence, .family = r->core[0]->o.family } };
+				    .t = { .fence = fence, .family = r->places.family } };
 	struct skv_store *store = r->core[0]->store;
 	struct skv_buf b = { 0 };
 	int rc = skv_store_list(store, PREFIX, load_one, &l, err);

@@ -74,11 +74,7 @@ struct skv_core_options {
 	uint64_t instance_idle_ms; /* instances that hold nothing are dropped after so long without
 				    * a call that uses them; 0, the default: never */
 	bool standby_cold; /* a standby does not keep the partition loaded */
-	uint32_t partitions; /* how many, at least: the store may have more, those that were ever
-			      * used in it; up to SKV_MAX_PARTITIONS. 0, the default: only the
-			      * first */
 	bool assigned; /* owns nothing until skv_cluster_may_own says what; else it may own all */
-	skv_family_fn *family;          /* NULL, the default: there are no families */
 	bool manual;               /* tests: no timer threads; the test calls skv_cluster_tick */
 	const char *storage_roots; /* directories that storages may lie below, separated by commas;
 				    * NULL or "" = any. Borrowed */
@@ -95,9 +91,16 @@ uint32_t skv_session_partition(const char *id);
 /* Fills *o with the defaults above (store stays NULL). */
 void skv_core_options_init(struct skv_core_options *o);
 
-/* Starts the threads; recovery runs in the background (see skv_core_state). */
-int skv_cluster_create(const struct skv_core_options *o, struct skv_cluster **out,
-		       struct skv_error *err);
+/* What no core knows. */
+struct skv_cluster_options {
+	uint32_t partitions; /* how many, at least: the store may have more, those that were ever
+			      * used in it; up to SKV_MAX_PARTITIONS. 0: only the first */
+	skv_family_fn *family; /* NULL: there are no families */
+};
+
+/* Starts the threads; recovery runs in the background (see skv_core_state). `all` NULL: zeros. */
+int skv_cluster_create(const struct skv_core_options *o, const struct skv_cluster_options *all,
+		       struct skv_cluster **out, struct skv_error *err);
 /* Takes over, from now on, what may change at run time: lease_default_ms, session_default_ms,
  * max_sessions, leased_percent, open_percent, free_percent, journal_limit, instance_idle_ms. Any
  * thread. */
