@@ -83,7 +83,7 @@ static int open_body(struct skv_request *c, struct hf3fs_request **out,
 		return invalid(k, "namespace", "must be a string");
 	space_init(&k->space, tenant, rank->i, ns ? ns->s : SPACE_NS_DEFAULT,
 		   ns ? ns->n : sizeof SPACE_NS_DEFAULT - 1);
-	skv_request_find(c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
+	hf3fs_locate(k);
 	return SKV_OK;
 }
 

@@ -198,7 +198,7 @@ static int run(struct skv_request *c)
 	if (k->op->flags & HF3FS_ALL)
 		rc = hf3fs_ranks_find(k);
 	else
-		skv_request_find(c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
+		hf3fs_locate(k);
 	if (rc != SKV_OK || ready != SKV_OK)
 		return rc != SKV_OK ? rc : ready;
 	if (k->op->flags & HF3FS_MAKES)

@@ -15,7 +15,6 @@
 #include <skv/clock.h>
 
 #define MAKE_MS 10000u    /* how long an initialize waits */
-#define HOPELESS_MS 5000u /* after a call has waited in vain others need not */
 
 int hf3fs_nomem(struct hf3fs_request *k)
 {
@@ -40,35 +39,6 @@ int hf3fs_refuse(struct hf3fs_request *k, unsigned http, bool raises, const char
 
 /* ---- calls that wait ------------------------------------------------------------------------- */
 
-static atomic_uint_fast64_t *gave_up_ms(struct skv_request *c)
-{
-	struct pages *p = c->api->ctx;
-	const uint32_t number = skv_request_partition(c);
-
-	assert(number < SKV_MAX_PARTITIONS);
-	return &p->gave_up_ms[number];
-}
-
-/* It waited as long as it may, or has nothing to wait for. Else what it has found out could not be
- * told just as the ownership went. */
-static bool is_in_vain(struct skv_request *c)
-{
-	const struct skv_wait *w = &c->wait;
-
-	if (!w->since_ms)
-		return hf3fs_patience(c) == 0;
-	return skv_now_ms(&skv_clock_system) >= w->until_ms ||
-	       (!skv_forward_can(c) &&
-		skv_cluster_owned_elsewhere(c->s->cluster, skv_request_partition(c), w->since_ms));
-}
-
-static bool is_hopeless(struct skv_request *c)
-{
-	const uint64_t since = atomic_load_explicit(gave_up_ms(c), memory_order_relaxed);
-
-	return since && skv_now_ms(&skv_clock_system) - since < HOPELESS_MS;
-}
-
 /* A client that can be sent to the owner has nothing to wait for. */
 uint32_t hf3fs_patience(struct skv_request *c)
 {
@@ -78,17 +48,11 @@ uint32_t hf3fs_patience(struct skv_request *c)
 
 	if (!k->op) /* an administrator's */
 		return c->s->o.hold_ms;
-	if (!skv_forward_can(c) && !skv_forward_came(c) &&
-	    skv_service_owner_url(c->s, skv_request_partition(c), url) == SKV_OK)
+	if (skv_request_owner_url(c, url) == SKV_OK)
 		return 0;
 	if (k->op->flags & HF3FS_MAKES)
 		return MAKE_MS;
-	return is_hopeless(c) ? 0 : p->o.retry_ms;
-}
-
-static void give_up(struct skv_request *c)
-{
-	atomic_store_explicit(gave_up_ms(c), skv_now_ms(&skv_clock_system), memory_order_relaxed);
+	return skv_pause_is_hopeless(c) ? 0 : p->o.retry_ms;
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -121,14 +85,12 @@ static unsigned later(struct skv_request *c)
 	return detail(c, 503, c->err.message);
 }
 
-/* Redirects to the partition's owner, same path, if its address is known and the call could not go
- * there by itself; partition 0's owner knows where a space is. False: it is not. */
+/* Redirects to the owner, same path, if the client is to go there by itself. False: it is not. */
 static bool elsewhere(struct skv_request *c, unsigned *http)
 {
 	char url[SKV_URL_MAX], *to;
 	size_t n;
-	int rc = skv_forward_can(c) ? SKV_E_NOT_FOUND
-				    : skv_service_owner_url(c->s, skv_request_partition(c), url);
+	int rc = skv_request_owner_url(c, url);
 
 	if (rc == SKV_E_NOT_READY)
 		*http = later(c);
@@ -266,18 +228,17 @@ static unsigned answer(struct skv_request *c)
 	case SKV_E_NOT_OWNER:
 	case SKV_E_FENCED:
 	case SKV_E_UNKNOWN_OUTCOME:
-		if (skv_forward_came(c)) /* whoever sent it on asks the next one */
-			return later(c);
 		if (elsewhere(c, &http))
 			return http;
 		if (skv_cluster_state_get(c->s->cluster) == SKV_CORE_STOPPED ||
-		    skv_service_ends(c->s) || !is_in_vain(c))
+		    skv_service_ends(c->s) ||
+		    (c->wait.since_ms ? !skv_pause_was_vain(c) : hf3fs_patience(c) > 0))
 			return later(c);
-		give_up(c);
+		skv_pause_give_up(c);
 		break;
 	case SKV_E_STORE_IO:
 	case SKV_E_STORE_FULL:
-		give_up(c);
+		skv_pause_give_up(c);
 		break;
 	default:
 		break;

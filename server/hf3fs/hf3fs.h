@@ -51,9 +51,6 @@ struct pages {
 	struct skv_mutex wish_lock;
 	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */
 	uint32_t n_wishes;
-	/* ms, when a call that failed for this partition was last answered as if nothing were
-	 * stored; 0: never */
-	atomic_uint_fast64_t gave_up_ms[SKV_MAX_PARTITIONS];
 };
 
 /* BARE: an empty body is {}. WHOLE: about the space, whatever keys it names. KEYS_FIRST: upstream
@@ -250,6 +247,8 @@ int hf3fs_make(struct hf3fs_request *k, uint64_t num_pages);
 /* On a worker: removes the space with all its keys; the next reservation creates it again, except
  * in upstream mode. */
 int hf3fs_drop(struct hf3fs_request *k);
+/* Finds the core that the space is in, for what is asked from here on. */
+void hf3fs_locate(struct hf3fs_request *k);
 /* SKV_E_NOT_FOUND: not initialized. */
 int hf3fs_find(struct hf3fs_request *k);
 void hf3fs_wish_add(struct hf3fs_request *k);

@@ -18,6 +18,11 @@
 
 #define WISH_MS 1000u
 
+void hf3fs_locate(struct hf3fs_request *k)
+{
+	skv_request_find(k->c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
+}
+
 int hf3fs_find(struct hf3fs_request *k)
 {
 	const char *id = k->space.id;
@@ -186,11 +191,9 @@ static int make_instance(struct hf3fs_request *k, const char *name)
 /* May the tenant have one more, if it is one more? */
 static int check_room(struct hf3fs_request *k)
 {
-	const struct skv_target t = { .kind = SKV_TARGET_INSTANCE, .tenant = k->space.tenant,
-				      .name = k->space.id };
 	struct skv_cluster *cluster = k->c->s->cluster;
 
-	return skv_cluster_has(cluster, &t, NULL) == SKV_OK
+	return skv_cluster_has_instance(cluster, k->space.tenant, k->space.id, NULL) == SKV_OK
 		       ? SKV_OK
 		       : skv_cluster_tenant_room(cluster, k->space.tenant, true, &k->c->err);
 }
@@ -228,7 +231,7 @@ int hf3fs_make(struct hf3fs_request *k, uint64_t num_pages)
 	if (rc == SKV_E_NOT_FOUND)
 		rc = make_all(k, name, num_pages);
 	if (rc == SKV_OK) {
-		skv_request_find(k->c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
+		hf3fs_locate(k);
 		compare_size(k, name, num_pages);
 	}
 	return rc;

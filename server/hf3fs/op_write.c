@@ -63,7 +63,7 @@ int hf3fs_ask_reserve(struct hf3fs_request *k)
 	k->u.reserve.req = (struct skv_start_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
-		.request_id = skv_forward_start_id(k->c, k->part.at),
+		.request_id = skv_request_start_id(k->c, k->part.at),
 		.keys = k->keys + k->part.at,
 		.n_keys = n,
 		.has_parent = main && k->u.reserve.has_parent,

@@ -152,7 +152,7 @@ static int start_once(struct hf3fs_request *k)
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		/* other keys would be in other hands at the next try */
-		.request_id = k->u.allocate.rounds ? "" : skv_forward_start_id(k->c, k->part.at),
+		.request_id = k->u.allocate.rounds ? "" : skv_request_start_id(k->c, k->part.at),
 		.deadline_ms = p->o.reserve_ms,
 		.grace_ms = p->o.grace_ms,
 		.fit = true,

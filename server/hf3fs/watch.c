@@ -199,15 +199,12 @@ static int clear(struct round *r, const struct space *s, uint64_t *keys, struct 
 	struct waiting w = { .rc = SKV_OK };
 	const struct skv_done done = { on_cleared, &w };
 	const struct skv_clear_req req = { s->tenant, s->id };
-	const struct skv_target t = { SKV_TARGET_INSTANCE, s->tenant, s->id, 0 };
 	struct skv_clear_res res = { 0 };
-	struct skv_door door;
 	int rc;
 
 	skv_mutex_init(&w.lock);
 	skv_cond_init(&w.cond);
-	skv_find(r->w->cluster, &t, &door);
-	rc = skv_core_clear(door.core, &req, &res, &r->a, err, &done);
+	rc = skv_cluster_clear(r->w->cluster, &req, &res, &r->a, err, &done);
 	skv_mutex_lock(&w.lock);
 	while (rc == SKV_PENDING && !w.done)
 		skv_cond_wait(&w.cond, &w.lock);

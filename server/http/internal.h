@@ -79,6 +79,7 @@ struct skv_httpd_request {
 	struct skv_buf body;
 	uint64_t dropped; /* bytes of an unwanted body read and thrown away */
 
+	bool came; /* another manager sent it: skv_forward_came */
 	bool grpc; /* a gRPC call of another manager's client: skv/forward.h */
 	bool bad_line; /* skv_framing_line has found so */
 	bool refused; /* decided before the core: status and err are set */

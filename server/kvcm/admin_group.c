@@ -37,10 +37,8 @@ static int translate(struct kvcm_request *k, const KvcmAdmin__InstanceGroup *m,
 
 static int find(struct kvcm_request *k, const char *name, struct skv_group_view **out)
 {
-	int rc;
+	int rc = skv_cluster_group(kvcm_cluster(k), name, &k->c->arena, out, &k->c->err);
 
-	skv_request_find(k->c, SKV_TARGET_GROUP, NULL, name);
-	rc = skv_cluster_group(kvcm_cluster(k), name, &k->c->arena, out, &k->c->err);
 	return rc == SKV_E_NOT_FOUND ? no_such_group(k, name) : rc;
 }
 

@@ -16,11 +16,9 @@ static int no_such_instance(struct kvcm_request *k, const char *id)
 
 static int find(struct kvcm_request *k, const char *id, struct skv_instance_view **out)
 {
-	int rc;
+	int rc = skv_cluster_instance(kvcm_cluster(k), k->c->caller.tenant, id, &k->c->arena, out,
+				      &k->c->err);
 
-	skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, id);
-	rc = skv_cluster_instance(kvcm_cluster(k), k->c->caller.tenant, id, &k->c->arena, out,
-				  &k->c->err);
 	return rc == SKV_E_NOT_FOUND ? no_such_instance(k, id) : rc;
 }
 

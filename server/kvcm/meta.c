@@ -13,12 +13,9 @@ int kvcm_take_instance(struct kvcm_request *k, const char *instance,
 		       const struct skv_instance_spec **out)
 {
 	struct skv_instance_view *v;
-	int rc;
+	int rc = skv_cluster_instance(kvcm_cluster(k), k->c->caller.tenant, instance, &k->c->arena,
+				      &v, &k->c->err);
 
-	if (k->c->target.kind == SKV_TARGET_NONE)
-		skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, instance);
-	rc = skv_cluster_instance(kvcm_cluster(k), k->c->caller.tenant, instance, &k->c->arena, &v,
-				  &k->c->err);
 	if (rc == SKV_OK)
 		*out = &v[0].spec;
 	return rc;

@@ -220,7 +220,7 @@ static int start_portion(void *ctx)
 	struct start *own = k->own;
 	const uint32_t at = own->list.at;
 
-	own->req.request_id = skv_forward_start_id(k->c, at);
+	own->req.request_id = skv_request_start_id(k->c, at);
 	own->req.keys = own->keys.v + at;
 	own->req.n_keys = own->list.n;
 	own->req.key_specs = own->columns ? own->columns + at : NULL;

@@ -105,13 +105,13 @@ const char *kvcm_field(const struct kvcm_request *k, const char *name)
 
 int kvcm_op_run(struct kvcm_request *k)
 {
-	int rc;
+	const char *instance = kvcm_field(k, "instance_id");
+	int rc = k->op->flags & KVCM_LEADER ? skv_request_check_core(k->c) : SKV_OK;
 
 	assert(k->op == k->c->route->own &&
 	       (!(k->op->flags & KVCM_WORKER) || k->c->route->flags & ROUTE_BLOCKS));
-	if (k->op->flags & KVCM_INSTANCE && *kvcm_field(k, "instance_id"))
-		skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, kvcm_field(k, "instance_id"));
-	rc = k->op->flags & KVCM_LEADER ? skv_request_check_core(k->c) : SKV_OK;
+	if (*instance && (rc == SKV_OK || k->op->flags & KVCM_INSTANCE))
+		skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, instance);
 	if (rc != SKV_OK)
 		return rc;
 	if (k->op->flags & KVCM_FAULTS &&

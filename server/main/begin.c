@@ -121,7 +121,7 @@ static bool is_follower(struct service *s)
 	char url[SKV_URL_MAX];
 
 	return skv_cluster_state_get(s->cluster) == SKV_CORE_STANDBY &&
-	       skv_service_leader_url(s->service, url) == SKV_OK;
+	       skv_service_owner_url(s->service, 0, url) == SKV_OK;
 }
 
 static int make_objects(struct service *s, struct skv_error *err)

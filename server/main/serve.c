@@ -257,10 +257,8 @@ static int start_transports(struct service *s, struct skv_error *err)
 
 	assert(s->service && s->httpd);
 	rc = skv_service_start(s->service, s->cluster, err);
-	if (rc == SKV_OK) {
-		skv_v1_asks(s->service, &s->asks);
-		skv_cluster_ask_by(s->cluster, &s->asks);
-	}
+	if (rc == SKV_OK)
+		skv_v1_ask_others(s->service);
 	if (rc == SKV_OK && has_members(s))
 		rc = skv_members_start(&s->service->members, s->cluster, s->service->peer,
 				       (uint32_t)s->p->owner_lease_ms, err);

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include <skv/asks.h>
 #include <skv/store.h>
 
 #include "main.h"
@@ -19,7 +18,6 @@ struct service {
 	struct skv_store *store;
 	char store_shown[SKV_STORE_SHOWN_MAX];
 	struct skv_cluster *cluster;
-	struct skv_cluster_asks asks; /* of its */
 	struct skv_service *service; /* shared by the transports */
 	struct skv_httpd *httpd;
 	struct skv_grpc *grpc; /* NULL: off */

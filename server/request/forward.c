@@ -132,7 +132,7 @@ static const char *id_of(struct skv_request *c)
 	return f->id;
 }
 
-const char *skv_forward_start_id(struct skv_request *c, uint32_t n)
+const char *skv_request_start_id(struct skv_request *c, uint32_t n)
 {
 	const size_t size = SKV_FORWARD_ID + 12;
 	char *id;
@@ -484,6 +484,15 @@ int skv_forward_parts(struct skv_request *c, const char *path, struct skv_part *
 	for (uint32_t i = 0; i < n; i++) /* the last one is the last touch */
 		skv_relay_call(relay, &part[i].sent->call);
 	return SKV_PENDING;
+}
+
+int skv_request_owner_url(struct skv_request *c, char out[SKV_URL_MAX])
+{
+	if (skv_forward_came(c))
+		return SKV_E_NOT_READY;
+	return skv_forward_can(c)
+		       ? SKV_E_NOT_FOUND
+		       : skv_service_owner_url(c->s, skv_request_partition(c), out);
 }
 
 bool skv_forward_redirects(struct skv_request *c)

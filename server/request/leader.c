@@ -137,11 +137,6 @@ int skv_service_owner_url(struct skv_service *s, uint32_t partition, char *out)
 	return find(s, partition, s->leader.of[partition].url, s->advertised, out, owner);
 }
 
-int skv_service_leader_url(struct skv_service *s, char *out)
-{
-	return skv_service_owner_url(s, 0, out);
-}
-
 int skv_service_peer(struct skv_service *s, uint32_t partition, char out[SKV_URL_MAX],
 		     char owner[SKV_OWNER_NAME])
 {

@@ -19,6 +19,7 @@
 
 #define TICK_MS 10u
 #define AGAIN_MS 100u /* a store that has failed is not asked more often */
+#define HOPELESS_MS 5000u /* others need not wait, after a call was given up */
 
 static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
 
@@ -71,6 +72,35 @@ static bool may_run(struct skv_request *c, uint64_t now)
 {
 	return now >= c->wait.again_ms &&
 	       (can_run(c) || (c->forwarding.parts && now >= c->forwarding.again_ms));
+}
+
+bool skv_pause_was_vain(struct skv_request *c)
+{
+	assert(c->wait.since_ms);
+	return now_ms() >= c->wait.until_ms ||
+	       (!skv_forward_can(c) &&
+		skv_cluster_owned_elsewhere(c->s->cluster, skv_request_partition(c),
+					    c->wait.since_ms));
+}
+
+static atomic_uint_fast64_t *gave_up_ms(struct skv_request *c)
+{
+	const uint32_t number = skv_request_partition(c);
+
+	assert(number < SKV_MAX_PARTITIONS);
+	return &c->s->pause.gave_up_ms[number];
+}
+
+void skv_pause_give_up(struct skv_request *c)
+{
+	atomic_store_explicit(gave_up_ms(c), now_ms(), memory_order_relaxed);
+}
+
+bool skv_pause_is_hopeless(struct skv_request *c)
+{
+	const uint64_t since = atomic_load_explicit(gave_up_ms(c), memory_order_relaxed);
+
+	return since && now_ms() - since < HOPELESS_MS;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

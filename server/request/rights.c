@@ -20,11 +20,8 @@ static bool has_space(struct skv_request *c, const char *name)
 	const char *id = strchr(name + strlen(SKV_SPACES), ':');
 
 	assert(strncmp(name, SKV_SPACES, strlen(SKV_SPACES)) == 0);
-	return id && skv_cluster_has(c->s->cluster,
-				     &(struct skv_target){ .kind = SKV_TARGET_INSTANCE,
-							   .tenant = c->caller.tenant,
-							   .name = id + 1 },
-				     name) == SKV_OK;
+	return id && skv_cluster_has_instance(c->s->cluster, c->caller.tenant, id + 1, name) ==
+			     SKV_OK;
 }
 
 static bool may_use(struct skv_request *c, enum skv_owned kind, const char *name)
@@ -89,11 +86,10 @@ static int is_not_there(struct skv_request *c, enum skv_owned kind, const char *
  * caller may not see. Errors but "not found" are left to the operation. */
 static bool is_there(struct skv_request *c, enum skv_owned kind, const char *name)
 {
-	const struct skv_target t = { .kind = kind == SKV_OWNED_GROUP ? SKV_TARGET_GROUP
-								      : SKV_TARGET_STORAGE,
-				      .name = name };
+	const int rc = kind == SKV_OWNED_GROUP ? skv_cluster_has_group(c->s->cluster, name)
+					       : skv_cluster_has_storage(c->s->cluster, name);
 
-	return skv_cluster_has(c->s->cluster, &t, NULL) != SKV_E_NOT_FOUND;
+	return rc != SKV_E_NOT_FOUND;
 }
 
 int skv_tenant_use(struct skv_request *c, enum skv_owned kind, const char *name)

@@ -1,7 +1,7 @@
 /*
  * asks.c - administration of one partition between managers: how its owner is asked.
  *
- * The manager that leads sends what its core asks (skv_cluster_asks) as the ordinary operation,
+ * The manager that leads sends what its core asks (skv_cluster_ask_by) as the ordinary operation,
  * with the relay that calls are forwarded by and the token that the owner publishes for managers;
  * Slabkv-Place names the partition, Slabkv-Tenant the tenant. The thread waits for the answer. No
  * state but what the service has.
@@ -258,7 +258,8 @@ static int ask(void *ctx, struct skv_peer_call *q, struct skv_error *err)
 	return rc;
 }
 
-void skv_v1_asks(struct skv_service *s, struct skv_cluster_asks *out)
+void skv_v1_ask_others(struct skv_service *s)
 {
-	*out = (struct skv_cluster_asks){ .ask = ask, .ctx = s };
+	assert(s->started && s->cluster);
+	skv_cluster_ask_by(s->cluster, ask, s);
 }

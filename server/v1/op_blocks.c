@@ -40,7 +40,7 @@ void skv_op_match_write(struct skv_request *r)
 		req->tenant = r->caller.tenant;                                                    \
 		req->instance = r->param[0].value;                                                 \
 		if (SKV_OP_##name == SKV_OP_start && !*v1_of(r)->u.start.req.request_id)       \
-			v1_of(r)->u.start.req.request_id = skv_forward_start_id(r, 0);             \
+			v1_of(r)->u.start.req.request_id = skv_request_start_id(r, 0);             \
 		if (SKV_OP_##name == SKV_OP_lookup)                                            \
 			v1_of(r)->u.lookup.req.want_copies = true;                                 \
 		if (SKV_OP_##name == SKV_OP_report)                                            \

@@ -27,7 +27,6 @@ struct managers {
 	struct skv_core *other[N]; /* NULL: there is none */
 	struct skv_store *view[N];
 	struct tenant_rules *rules;
-	struct skv_cluster_asks asks;
 	uint32_t asked, changes;
 	uint32_t cut; /* changes from this one on are not answered */
 	bool before; /* nor done */
@@ -252,8 +251,7 @@ static void open_lead(struct managers *m)
 {
 	m->e.o.store = m->e.store;
 	env_create(&m->e);
-	m->asks = (struct skv_cluster_asks){ .ask = ask, .ctx = m };
-	skv_cluster_ask_by(m->e.cluster, &m->asks);
+	skv_cluster_ask_by(m->e.cluster, ask, m);
 	tick(m, 20, 100);
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(skv_cluster_partition_state(m->e.cluster, i),

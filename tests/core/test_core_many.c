@@ -80,16 +80,16 @@ static int look(unsigned i, struct skv_instance_view **v)
 
 static void is_there(unsigned i, bool there)
 {
-	struct skv_target t = { .kind = SKV_TARGET_INSTANCE, .tenant = tenant_of(i) };
+	const int rc = there ? SKV_OK : SKV_E_NOT_FOUND;
+	const char *tenant = tenant_of(i);
 	struct skv_instance_view *v;
 	char id[16], group[16];
 
 	name_of(i, id, group);
-	t.name = id;
-	assert_int_equal(look(i, &v), there ? SKV_OK : SKV_E_NOT_FOUND);
-	assert_int_equal(skv_cluster_has(e.cluster, &t, NULL), there ? SKV_OK : SKV_E_NOT_FOUND);
-	assert_int_equal(skv_cluster_has(e.cluster, &t, group), there ? SKV_OK : SKV_E_NOT_FOUND);
-	assert_int_equal(skv_cluster_has(e.cluster, &t, "other"), SKV_E_NOT_FOUND);
+	assert_int_equal(look(i, &v), rc);
+	assert_int_equal(skv_cluster_has_instance(e.cluster, tenant, id, NULL), rc);
+	assert_int_equal(skv_cluster_has_instance(e.cluster, tenant, id, group), rc);
+	assert_int_equal(skv_cluster_has_instance(e.cluster, tenant, id, "other"), SKV_E_NOT_FOUND);
 }
 
 static void delete_one(unsigned i)

@@ -48,7 +48,8 @@ struct skv_cluster {
 	atomic_int looks; /* at it that are still answered with SKV_OK */
 	struct skv_secret secret;
 	atomic_bool secret_read; /* by a manager that has had no partition */
-	const struct skv_cluster_asks *asks;
+	skv_ask_fn *ask;
+	void *ask_ctx;
 	uint32_t partitions;
 	bool has_storages;
 	uint32_t fail_partition, truth; /* plus 1 */
@@ -633,11 +634,27 @@ int skv_cluster_tenants_set(struct skv_cluster *c, const struct skv_tenant_view 
 	return SKV_OK;
 }
 
-int skv_cluster_has(struct skv_cluster *c, const struct skv_target *t, const char *group)
+int skv_cluster_has_instance(struct skv_cluster *c, const char *tenant, const char *id,
+			     const char *group)
 {
 	(void)c;
-	(void)t;
+	(void)tenant;
+	(void)id;
 	(void)group;
+	return SKV_OK;
+}
+
+int skv_cluster_has_group(struct skv_cluster *c, const char *name)
+{
+	(void)c;
+	(void)name;
+	return SKV_OK;
+}
+
+int skv_cluster_has_storage(struct skv_cluster *c, const char *name)
+{
+	(void)c;
+	(void)name;
 	return SKV_OK;
 }
 
@@ -942,7 +959,16 @@ int skv_cluster_stats_all(struct skv_cluster *c, const struct skv_page *page, st
 
 /* ---- between managers ------------------------------------------------------------------------ */
 
-void skv_cluster_ask_by(struct skv_cluster *c, const struct skv_cluster_asks *by) { c->asks = by; }
+void skv_cluster_ask_by(struct skv_cluster *c, skv_ask_fn *ask, void *ctx)
+{
+	c->ask = ask;
+	c->ask_ctx = ctx;
+}
+
+int fake_core_ask(struct skv_cluster *c, struct skv_peer_call *q, struct skv_error *err)
+{
+	return c->ask(c->ask_ctx, q, err);
+}
 
 void skv_cluster_counters_get(const struct skv_cluster *c, struct skv_core_counters *out)
 {

@@ -40,6 +40,9 @@ void fake_core_owner(struct skv_cluster *c, uint32_t number, const char *name, c
 void fake_core_token(struct skv_cluster *c, uint32_t number, const char *token);
 /* Groups are other managers', too: listing them is for a thread that may wait. */
 void fake_core_asks(struct skv_cluster *c);
+/* As a core asks another manager, by skv_cluster_ask_by. */
+struct skv_peer_call;
+int fake_core_ask(struct skv_cluster *c, struct skv_peer_call *q, struct skv_error *err);
 /* The partition, plus 1, that the newest call was for alone. 0: none. */
 uint32_t fake_core_alone(const struct skv_cluster *c);
 /* How the newest put of a group was asked for, and which version of it (0: any). */

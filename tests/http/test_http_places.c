@@ -306,7 +306,6 @@ static void test_a_match_is_split_where_some_are(void **state)
 /* The lead, and the owner of partition 1, which wants tokens. */
 struct two {
 	struct fixture *lead, *owner;
-	struct skv_cluster_asks asks;
 	char peer[64];
 };
 
@@ -328,7 +327,7 @@ static int setup_two(void **state)
 	t.lead->so.hold_ms = 1000;
 	fixture_start(t.lead);
 	fake_core_token(t.lead->cluster, 1, skv_auth_manager_token(&t.owner->service->auth));
-	skv_v1_asks(t.lead->service, &t.asks);
+	skv_v1_ask_others(t.lead->service);
 	skv_thread_waits = true;
 	*state = &t;
 	return 0;
@@ -348,7 +347,7 @@ static int teardown_two(void **state)
 static int ask(const struct two *t, struct skv_peer_call q, struct skv_error *err)
 {
 	skv_error_clear(err);
-	return t->asks.ask(t->asks.ctx, &q, err);
+	return fake_core_ask(t->lead->cluster, &q, err);
 }
 
 static void test_the_owner_is_asked(void **state)
@@ -386,7 +385,7 @@ static void test_the_owner_is_asked(void **state)
 	assert_string_equal(fake_core_tenant(t->owner->cluster), "t");
 	q = (struct skv_peer_call){ .op = SKV_OP_instance_put, .partition = 1, .tenant = "t/u",
 				    .name = "new/m", .how = SKV_PUT_NEW, .req = &made };
-	assert_int_equal(t->asks.ask(t->asks.ctx, &q, &err), SKV_OK);
+	assert_int_equal(fake_core_ask(t->lead->cluster, &q, &err), SKV_OK);
 	assert_true(q.created);
 	assert_string_equal(fake_core_tenant(t->owner->cluster), "t/u");
 	assert_string_equal(fake_core_name(t->owner->cluster), "new/m");

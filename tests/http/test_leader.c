@@ -285,11 +285,11 @@ static unsigned looks(unsigned before)
 /* Asks until it is not being looked up any more. */
 static int ask(char url[SKV_URL_MAX])
 {
-	int rc = skv_service_leader_url(service, url);
+	int rc = skv_service_owner_url(service, 0, url);
 
 	for (unsigned i = 0, n = 0; i < 1000 && rc == SKV_E_NOT_READY; i++) {
 		n = looks(n);
-		rc = skv_service_leader_url(service, url);
+		rc = skv_service_owner_url(service, 0, url);
 	}
 	return rc;
 }
@@ -325,14 +325,14 @@ static void test_leader(void **state)
 	char url[SKV_URL_MAX];
 
 	(void)state;
-	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_FOUND); /* nobody */
+	assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_FOUND); /* nobody */
 	lead("me");
-	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_FOUND);
 	assert_int_equal(looks(1), 0);
 	skv_cluster_doc_publish(NULL, "url/a", "http://a:1", &err);
 	skv_cluster_doc_publish(NULL, "url/b", "http://b:1", &err);
 	lead("a");
-	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+	assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_READY);
 	assert_int_equal(ask(url), SKV_OK);
 	assert_string_equal(url, "http://a:1");
 	assert_int_equal(ask(url), SKV_OK);
@@ -342,7 +342,7 @@ static void test_leader(void **state)
 	assert_string_equal(url, "http://b:1");
 	snprintf(service->advertised, sizeof service->advertised, "http://b:1");
 	/* b ends, and we have its port */
-	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+	assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_READY);
 }
 
 /* Each partition has its owner, who has another name in each, and publishes under one. */
@@ -385,7 +385,7 @@ static void test_leader_that_tells_late(void **state)
 
 	(void)state;
 	lead("a");
-	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+	assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_READY);
 	looks(0);
 	skv_cluster_doc_publish(NULL, "url/a", "http://a:1", &err);
 	assert_int_equal(ask(url), SKV_OK);
@@ -403,17 +403,17 @@ static void test_14_20_one_address_before_all_managers(void **state)
 	skv_cluster_doc_publish(NULL, "url/a", "http://vip:1", &err);
 	lead("a");
 	for (unsigned n = 0; n == 0;) {
-		assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+		assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_READY);
 		n = looks(0);
 	}
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+		assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_READY);
 	skv_mutex_lock(&service->leader.lock);
 	service->leader.of[0].since_ms -= 12000; /* so long ago */
 	skv_mutex_unlock(&service->leader.lock);
 	assert_int_equal(ask(url), SKV_E_NOT_FOUND);
 	lead("b"); /* the next one begins anew */
-	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
+	assert_int_equal(skv_service_owner_url(service, 0, url), SKV_E_NOT_READY);
 	skv_cluster_doc_publish(NULL, "url/b", "http://b:1", &err);
 	assert_int_equal(ask(url), SKV_OK);
 }

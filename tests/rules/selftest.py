@@ -268,6 +268,13 @@ class Rules(unittest.TestCase):
         self.write("server/core/lock/t.c", body % "\tcore_log(arg);\n")
         self.clean("logs")
 
+    def test_a_further_file_knows_routing(self):
+        body = "/* x.c - x. */\nint x(void);\n\nint x(void)\n{\n\treturn skv_find(1);\n}\n"
+        self.breaks("routing", "server/v1/x.c", body, "knows about routing (skv_find)")
+
+    def test_a_file_that_knows_routing_no_more(self):
+        self.breaks("routing", "server/v1/match.c", "/* match.c - x. */\nint x;\n", "take it off the list")
+
     def test_state_of_two_components(self):
         self.write(state.HEADER, "/* p. */\nstruct partition {\n\tuint32_t *a, b;\n\tstruct { int c; } d;\n};\n")
         body = "/* x. */\nvoid f(struct partition *p)\n{\n\t%s;\n}\n"

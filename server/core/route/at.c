@@ -3,7 +3,7 @@
  *
  * Only the manager that leads (it owns partition 0) asks, and whoever is asked does not ask in
  * turn: so nobody waits in a circle. What is asked is the ordinary operation of the native API, for
- * that partition alone; how it travels is what main lends (skv_cluster_asks). No lock is held while
+ * that partition alone; how it travels is said by skv_cluster_ask_by. No lock is held while
  * one is under way.
  */
 #include "at.h"
@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include <skv/arena.h>
-#include <skv/asks.h>
 #include <skv/clock.h>
 
 #include <lock/gate.h>
@@ -24,14 +23,16 @@
 #define PAUSE_MS 50u
 #define HERE SKV_PENDING /* the partition is not asked for: it is this manager's, or nobody's */
 
-void skv_cluster_ask_by(struct skv_cluster *c, const struct skv_cluster_asks *by)
+void skv_cluster_ask_by(struct skv_cluster *c, skv_ask_fn *ask, void *ctx)
 {
-	atomic_store(&c->route->asks, by);
+	assert(!atomic_load(&c->route->ask));
+	c->route->ask_ctx = ctx;
+	atomic_store(&c->route->ask, ask);
 }
 
 static bool may_ask(const struct route *r)
 {
-	return atomic_load(&r->asks) && one_state_get(r->core[0]) == SKV_CORE_READY;
+	return atomic_load(&r->ask) && one_state_get(r->core[0]) == SKV_CORE_READY;
 }
 
 bool route_must_wait(const struct route *r)
@@ -93,12 +94,10 @@ static int ask(struct skv_cluster *at, struct skv_peer_call *q, bool *created,
 
 	q->partition = at->core->number;
 	while (must_ask(r, at->core)) {
-		const struct skv_cluster_asks *by = atomic_load(&r->asks);
-
 		assert(skv_thread_locks == 0 && at == &r->part[q->partition]);
 		asked = true;
 		skv_error_clear(err);
-		rc = by->ask(by->ctx, q, err);
+		rc = atomic_load(&r->ask)(r->ask_ctx, q, err);
 		if (rc == SKV_OK && created)
 			*created = q->created;
 		if (rc == SKV_OK)

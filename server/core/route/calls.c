@@ -60,3 +60,12 @@ int skv_cluster_move_take(struct skv_cluster *c, const struct skv_move_take_req 
 			return one_move_take(r->core[(turn + i) % r->n], req, res, a, err, done);
 	return one_move_take(r->core[0], req, res, a, err, done);
 }
+
+int skv_cluster_clear(struct skv_cluster *c, const struct skv_clear_req *req,
+		      struct skv_clear_res *res, struct skv_arena *a, struct skv_error *err,
+		      const struct skv_done *done)
+{
+	struct skv_cluster *at = c->core ? c : route_instance(c->route, req->tenant, req->instance);
+
+	return skv_core_clear(at->core, req, res, a, err, done);
+}

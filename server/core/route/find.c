@@ -33,13 +33,11 @@ static struct skv_cluster *find_part(struct skv_cluster *c, const struct skv_tar
 	door->unknown = t->kind == SKV_TARGET_NONE && route_must_wait(r);
 	if (t->kind == SKV_TARGET_NONE)
 		return route_missing(r);
-	if (t->kind == SKV_TARGET_SESSION)
-		return route_session(r, t->name);
-	if (t->kind == SKV_TARGET_MOVE)
-		return route_move(r, t->name);
+	if (t->kind == SKV_TARGET_SESSION || t->kind == SKV_TARGET_MOVE)
+		return route_by_id(r, t->name);
 	found = route_here(r, t);
 	*has = found != NULL;
-	return found ? found : route_elsewhere(r, t, door);
+	return found ? found : route_elsewhere(r, t, &door->unknown);
 }
 
 /* What may be told behind a door is of one partition, or of all. */

@@ -103,12 +103,6 @@ int skv_cluster_create(const struct skv_core_options *o, const struct skv_cluste
 	return rc;
 }
 
-struct skv_cluster *skv_cluster_part(struct skv_cluster *c, uint32_t number)
-{
-	assert(number < c->route->n);
-	return &c->route->part[number];
-}
-
 void skv_cluster_change(struct skv_cluster *c, const struct skv_core_options *o)
 {
 	for (uint32_t i = 0; i < c->route->n; i++)
@@ -221,19 +215,14 @@ bool skv_cluster_has_storages(struct skv_cluster *c)
 	return has;
 }
 
-struct skv_core *skv_cluster_core(const struct skv_cluster *c, uint32_t number)
-{
-	return route_core(c, number);
-}
-
 enum skv_core_state skv_cluster_partition_state(const struct skv_cluster *c, uint32_t number)
 {
-	return one_state_get(skv_cluster_core(c, number));
+	return one_state_get(route_core(c, number));
 }
 
 int skv_cluster_partition_may_answer(const struct skv_cluster *c, uint32_t number)
 {
-	return one_may_answer(skv_cluster_core(c, number));
+	return one_may_answer(route_core(c, number));
 }
 
 bool skv_cluster_may_begin(const struct skv_cluster *c)
@@ -254,12 +243,12 @@ void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
 void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t number, char self[SKV_OWNER_NAME],
 				  char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
-	one_leader(skv_cluster_core(c, number), self, leader, remaining_ms);
+	one_leader(route_core(c, number), self, leader, remaining_ms);
 }
 
 bool skv_cluster_owned_elsewhere(struct skv_cluster *c, uint32_t number, uint64_t since_ms)
 {
-	return one_owned_elsewhere(skv_cluster_core(c, number), since_ms);
+	return one_owned_elsewhere(route_core(c, number), since_ms);
 }
 
 uint64_t skv_cluster_owner_seen_ms(const struct skv_cluster *c)
@@ -285,7 +274,7 @@ int skv_cluster_root_allowed(const struct skv_cluster *c, const char *root, stru
 
 uint64_t skv_cluster_partition_epoch(const struct skv_cluster *c, uint32_t number)
 {
-	const struct skv_core *one = skv_cluster_core(c, number);
+	const struct skv_core *one = route_core(c, number);
 
 	return one_state_get(one) == SKV_CORE_READY ? owner_fence(one) : 0;
 }

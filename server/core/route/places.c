@@ -118,9 +118,9 @@ static bool all_have_places(struct route *r)
 }
 
 /* Asks the store where the object is, as a manager that does not lead: so no other manager has to
- * answer. A thread that may not wait leaves it to one that may (skv_door.unknown). If the store
+ * answer. A thread that may not wait leaves it to one that may (*unknown). If the store
  * does not answer, the lead is asked. */
-static struct skv_cluster *ask_store(struct route *r, const char *key, struct skv_door *door)
+static struct skv_cluster *ask_store(struct route *r, const char *key, bool *unknown)
 {
 	const struct skv_key name = skv_hash128(key, strlen(key));
 	struct skv_error ignored = { 0 };
@@ -130,8 +130,8 @@ static struct skv_cluster *ask_store(struct route *r, const char *key, struct sk
 
 	assert(!skv_thread_waits || skv_thread_locks == 0);
 	if (!skv_thread_waits) {
-		if (door)
-			door->unknown = true;
+		if (unknown)
+			*unknown = true;
 		return &r->part[0];
 	}
 	if (get_doc(r, key, &at, &version, &ignored) != SKV_OK)
@@ -144,8 +144,7 @@ static struct skv_cluster *ask_store(struct route *r, const char *key, struct sk
 	return here && all_have_places(r) ? here : &r->part[0];
 }
 
-struct skv_cluster *place_look(struct route *r, const char *key, uint32_t refused,
-			       struct skv_door *door)
+struct skv_cluster *place_look(struct route *r, const char *key, uint32_t refused, bool *unknown)
 {
 	const struct skv_key name = skv_hash128(key, strlen(key));
 	const bool leads = is_ready(r->core[0]);
@@ -159,7 +158,7 @@ struct skv_cluster *place_look(struct route *r, const char *key, uint32_t refuse
 		return route_missing(r);
 	/* unknown, or not there any more */
 	if (!leads && (at == r->n || is_ready(r->core[at]) || refused >> at & 1))
-		return ask_store(r, key, door);
+		return ask_store(r, key, unknown);
 	return &r->part[at < r->n ? at : 0];
 }
 

@@ -17,9 +17,19 @@
 #include <model/find.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/session.h>
 #include <model/volume.h>
 #include <journal/registry_write.h>
+
+struct skv_cluster *skv_cluster_part(struct skv_cluster *c, uint32_t number)
+{
+	assert(number < c->route->n);
+	return &c->route->part[number];
+}
+
+struct skv_core *skv_cluster_core(const struct skv_cluster *c, uint32_t number)
+{
+	return route_core(c, number);
+}
 
 /* ---- does it have it? ------------------------------------------------------------------------ */
 
@@ -55,16 +65,6 @@ bool route_has_storage(struct skv_core *one, const char *name, bool *counted)
 	return at >= 0;
 }
 
-static bool has_session(struct skv_core *one, struct skv_key id)
-{
-	bool has;
-
-	skv_rwlock_read(&one->lock);
-	has = one->partition && session_find(one->partition, id) != NULL;
-	skv_rwlock_read_unlock(&one->lock);
-	return has;
-}
-
 /* ---- where is it? ---------------------------------------------------------------------------- */
 
 struct skv_cluster *route_missing(struct route *r)
@@ -75,7 +75,7 @@ struct skv_cluster *route_missing(struct route *r)
 	return &r->part[0];
 }
 
-bool route_has(struct skv_core *one, const struct skv_target *t)
+static bool has(struct skv_core *one, const struct skv_target *t)
 {
 	switch (t->kind) {
 	case SKV_TARGET_INSTANCE:
@@ -100,7 +100,7 @@ struct skv_cluster *route_here(struct route *r, const struct skv_target *t)
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t at = (first + i) % r->n;
 
-		if (!route_has(r->core[at], t))
+		if (!has(r->core[at], t))
 			continue;
 		if (hint && i)
 			atomic_store_explicit(hint, (uint8_t)at, memory_order_relaxed);
@@ -109,8 +109,7 @@ struct skv_cluster *route_here(struct route *r, const struct skv_target *t)
 	return NULL;
 }
 
-struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t,
-				    struct skv_door *door)
+struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t, bool *unknown)
 {
 	char key[PLACE_KEY];
 
@@ -122,7 +121,7 @@ struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t,
 		place_family_key(key, t->name);
 	else
 		place_storage_key(key, t->name);
-	return place_look(r, key, t->refused, door);
+	return place_look(r, key, t->refused, unknown);
 }
 
 static struct skv_cluster *route_of(struct route *r, const struct skv_target *t)
@@ -147,26 +146,7 @@ struct skv_cluster *route_storage(struct route *r, const char *name)
 	return route_of(r, &(struct skv_target){ .kind = SKV_TARGET_STORAGE, .name = name });
 }
 
-/* Ids from before there were several partitions name any, and are in the first. */
-struct skv_cluster *route_session(struct route *r, const char *id)
-{
-	uint32_t first = r->n > 1 ? skv_session_partition(id) : UINT32_MAX;
-	struct skv_key key;
-
-	if (first == UINT32_MAX || !session_id_parse(id, &key))
-		return &r->part[0];
-	for (uint32_t i = 0; i < r->n; i++)
-		if (has_session(r->core[(first + i) % r->n], key))
-			return &r->part[(first + i) % r->n];
-	if (first >= r->n)
-		first = 0;
-	for (uint32_t i = 0; i < r->n && one_state_get(r->core[first]) == SKV_CORE_READY; i++)
-		if (one_state_get(r->core[i]) == SKV_CORE_RECOVERING)
-			return &r->part[i];
-	return &r->part[first];
-}
-
-struct skv_cluster *route_move(struct route *r, const char *id)
+struct skv_cluster *route_by_id(struct route *r, const char *id)
 {
 	const uint32_t at = skv_session_partition(id);
 

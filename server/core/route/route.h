@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include <skv/arena.h>
+#include <skv/asks.h>
 #include <skv/core.h>
 #include <skv/find.h>
 #include <skv/lock.h>
@@ -57,7 +58,9 @@ struct route {
 	/* By hash of an instance's name: where one was found last. */
 	_Atomic uint8_t hint[ROUTE_HINTS];
 	_Atomic uint32_t move_turn; /* partitions give moves in turn */
-	_Atomic(const struct skv_cluster_asks *) asks; /* at.c; NULL: nobody is asked */
+	/* at.c; NULL: nobody is asked. `ask_ctx` is set before. */
+	_Atomic(skv_ask_fn *) ask;
+	void *ask_ctx;
 	/* Administrators whose call concerns several partitions take turns. */
 	struct skv_mutex lock;
 	struct skv_cond wake;
@@ -77,19 +80,16 @@ struct route {
 /* The partition that has an instance, a group, a storage or a family; NULL: none that is here. */
 struct skv_cluster *route_here(struct route *r, const struct skv_target *t);
 /* The one to ask for what none here has: place_look. */
-struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t,
-				    struct skv_door *door);
+struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t, bool *unknown);
 /* Would a call for all have to ask other managers, which this thread may not wait for? */
 bool route_must_wait(const struct route *r);
 /* The partition that has it, or may have it (place_look); one that is READY and does not have it,
  * whose answer is that it does not exist. */
 struct skv_cluster *route_instance(struct route *r, const char *tenant, const char *id);
-struct skv_cluster *route_session(struct route *r, const char *id);
-struct skv_cluster *route_move(struct route *r, const char *id);
+/* Of a session or a move; the first one if it is no id. */
+struct skv_cluster *route_by_id(struct route *r, const char *id);
 struct skv_cluster *route_group(struct route *r, const char *name);
 struct skv_cluster *route_storage(struct route *r, const char *name);
-/* An instance, a group or a storage, by its name. */
-bool route_has(struct skv_core *one, const struct skv_target *t);
 bool route_has_instance(struct skv_core *one, const char *tenant, const char *id);
 bool route_has_group(struct skv_core *one, const char *name);
 /* *counted (may be NULL): it is of type external. */
@@ -173,9 +173,8 @@ int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, str
 int capacity_del_total(struct route *r, const char *storage, struct skv_error *err);
 
 /* places.c: by the key of the object's document, which partition to ask for what none that is here
- * has. *door (may be NULL) gets `unknown`. */
-struct skv_cluster *place_look(struct route *r, const char *key, uint32_t refused,
-			       struct skv_door *door);
+ * has. Sets *unknown (may be NULL) if only the store knows, and this thread may not wait for it. */
+struct skv_cluster *place_look(struct route *r, const char *key, uint32_t refused, bool *unknown);
 /* families.c: the partition that has the instances of a family; NULL: none that is here. */
 struct skv_cluster *family_here(struct route *r, const char *family);
 /* Which one an object with this key is to be made in; that may be elsewhere, or partition 0 if that

@@ -142,52 +142,69 @@ int skv_cluster_group(struct skv_cluster *c, const char *name, struct skv_arena 
 
 /* ---- is it there? ---------------------------------------------------------------------------- */
 
-static bool is_in(struct skv_core *one, const struct skv_target *t, const char *group)
+/* `group` NULL: any. */
+static bool is_in(struct skv_core *one, const char *tenant, const char *id, const char *group)
 {
 	const struct instance *inst;
 	bool is;
 
 	skv_rwlock_read(&one->lock);
-	inst = one->partition ? instance_find(one->partition, t->tenant, t->name) : NULL;
-	is = inst && !inst->deleting && strcmp(inst->spec.group, group) == 0;
+	inst = one->partition ? instance_find(one->partition, tenant, id) : NULL;
+	is = inst && !inst->deleting && (!group || strcmp(inst->spec.group, group) == 0);
 	skv_rwlock_read_unlock(&one->lock);
 	return is;
 }
 
-/* By a view: it may be another manager's, or the reason why nobody knows. */
-static int look_for(struct skv_cluster *c, const struct skv_target *t, const char *group)
+/* Looks up by a view whatever is not here: another manager may have it, or nobody knows. */
+int skv_cluster_has_instance(struct skv_cluster *c, const char *tenant, const char *id,
+			     const char *group)
 {
-	struct skv_instance_view *i;
-	struct skv_storage_view *s;
-	struct skv_group_view *g;
+	struct skv_cluster *at = c->core ? c : route_instance(c->route, tenant, id);
+	struct skv_instance_view *v;
 	struct skv_error ignored;
 	struct skv_arena a;
 	int rc;
 
+	if (is_in(at->core, tenant, id, group))
+		return SKV_OK;
 	skv_arena_init(&a);
-	if (t->kind == SKV_TARGET_INSTANCE) {
-		rc = skv_cluster_instance(c, t->tenant, t->name, &a, &i, &ignored);
-		if (rc == SKV_OK && group && strcmp(i->spec.group, group) != 0)
-			rc = SKV_E_NOT_FOUND;
-	} else if (t->kind == SKV_TARGET_GROUP) {
-		rc = skv_cluster_group(c, t->name, &a, &g, &ignored);
-	} else {
-		rc = skv_cluster_storage(c, t->name, &a, &s, &ignored);
-	}
+	rc = skv_cluster_instance(c, tenant, id, &a, &v, &ignored);
+	if (rc == SKV_OK && group && strcmp(v->spec.group, group) != 0)
+		rc = SKV_E_NOT_FOUND;
 	skv_arena_destroy(&a);
 	return rc;
 }
 
-int skv_cluster_has(struct skv_cluster *c, const struct skv_target *t, const char *group)
+int skv_cluster_has_group(struct skv_cluster *c, const char *name)
 {
-	struct skv_cluster *at = !c->core                ? route_here(c->route, t)
-				 : route_has(c->core, t) ? c
-							 : NULL;
+	struct skv_cluster *at = c->core ? c : route_group(c->route, name);
+	struct skv_group_view *v;
+	struct skv_error ignored;
+	struct skv_arena a;
+	int rc;
 
-	assert(!group || t->kind == SKV_TARGET_INSTANCE);
-	if (!at)
-		return look_for(c, t, group);
-	return !group || is_in(at->core, t, group) ? SKV_OK : SKV_E_NOT_FOUND;
+	if (route_has_group(at->core, name))
+		return SKV_OK;
+	skv_arena_init(&a);
+	rc = skv_cluster_group(c, name, &a, &v, &ignored);
+	skv_arena_destroy(&a);
+	return rc;
+}
+
+int skv_cluster_has_storage(struct skv_cluster *c, const char *name)
+{
+	struct skv_cluster *at = c->core ? c : route_storage(c->route, name);
+	struct skv_storage_view *v;
+	struct skv_error ignored;
+	struct skv_arena a;
+	int rc;
+
+	if (route_has_storage(at->core, name, NULL))
+		return SKV_OK;
+	skv_arena_init(&a);
+	rc = skv_cluster_storage(c, name, &a, &v, &ignored);
+	skv_arena_destroy(&a);
+	return rc;
 }
 
 /* ---- tenants --------------------------------------------------------------------------------- */

@@ -30,12 +30,8 @@ struct skv_peer_call {
 /* How the owner of q->partition is asked. Blocks, for a bounded time.
  * SKV_E_NOT_OWNER, SKV_E_NOT_READY, SKV_E_NETWORK: nothing was done, it may be asked again.
  * SKV_E_UNKNOWN_OUTCOME: there was no answer. The rest is the answer. */
-struct skv_cluster_asks {
-	int (*ask)(void *ctx, struct skv_peer_call *q, struct skv_error *err);
-	void *ctx;
-};
-/* From now on they are asked this way; *by outlives the cluster. Without, what is not here fails.
- */
-void skv_cluster_ask_by(struct skv_cluster *c, const struct skv_cluster_asks *by);
+typedef int skv_ask_fn(void *ctx, struct skv_peer_call *q, struct skv_error *err);
+/* From now on they are asked this way; once. Without, what is not here fails. */
+void skv_cluster_ask_by(struct skv_cluster *c, skv_ask_fn *ask, void *ctx);
 
 #endif

@@ -26,7 +26,6 @@
 struct skv_cluster; /* all partitions of a store */
 struct skv_core;    /* a partition of a cluster; lives as long as that */
 struct skv_store;   /* skv/store.h */
-struct skv_target;  /* skv/find.h */
 
 /* The family of an external storage (tenant NULL) or of an instance, by its name; false: it has
  * none. Those of a family are in one partition: whichever comes first is made anywhere, the others
@@ -84,14 +83,13 @@ struct skv_core_options {
 };
 
 #define SKV_MAX_PARTITIONS 16u /* of a store; a slab directory has an owner file of each */
-/* The partition that a session's id names, 0..255; UINT32_MAX: it is no id. Ids from before there
- * were several may name any. */
+/* The partition that the id of a session or a move names, 0..255; UINT32_MAX: it is no id. */
 uint32_t skv_session_partition(const char *id);
 
 /* Fills *o with the defaults above (store stays NULL). */
 void skv_core_options_init(struct skv_core_options *o);
 
-/* What no core knows. */
+/* Options that no core reads. */
 struct skv_cluster_options {
 	uint32_t partitions; /* how many, at least: the store may have more, those that were ever
 			      * used in it; up to SKV_MAX_PARTITIONS. 0: only the first */
@@ -246,9 +244,12 @@ int skv_cluster_every_group(struct skv_cluster *c, const char *tenant, struct sk
 			    struct skv_group_view **out, uint32_t *n, struct skv_error *err);
 int skv_cluster_every_instance(struct skv_cluster *c, const char *tenant, struct skv_arena *a,
 			       struct skv_instance_view **out, uint32_t *n, struct skv_error *err);
-/* Does it exist? Costs no view where it is in a partition that is here. `group` (NULL: any): of an
- * instance, the group that it must be in. SKV_OK, SKV_E_NOT_FOUND; other errors: not known. */
-int skv_cluster_has(struct skv_cluster *c, const struct skv_target *t, const char *group);
+/* Do they exist? Costs no view of what is in a partition that is here. `group` (NULL: any): the
+ * group that the instance must be in. SKV_OK, SKV_E_NOT_FOUND; other errors: not known. */
+int skv_cluster_has_instance(struct skv_cluster *c, const char *tenant, const char *id,
+			     const char *group);
+int skv_cluster_has_group(struct skv_cluster *c, const char *name);
+int skv_cluster_has_storage(struct skv_cluster *c, const char *name);
 /* SKV_E_IN_USE: a storage with live blocks or in a group's list; a group with instances. Deleting
  * an instance deletes all its blocks. SKV_E_NOT_FOUND. */
 int skv_cluster_storage_delete(struct skv_cluster *c, const char *name, struct skv_error *err);
@@ -375,6 +376,10 @@ int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *re
  * record. SKV_E_STORE_*. */
 int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* In the partition that has the instance. */
+int skv_cluster_clear(struct skv_cluster *c, const struct skv_clear_req *req,
+		      struct skv_clear_res *res, struct skv_arena *a, struct skv_error *err,
+		      const struct skv_done *done);
 /* The same for all instances that are meant, in all partitions. Blocks. SKV_E_INVALID (not exactly
  * one of the four), SKV_E_NOT_FOUND ("instances[i]": the others are purged), SKV_E_UNAVAILABLE and
  * SKV_E_STORE_*: *err says what is not purged; all else is. Safe to repeat. */

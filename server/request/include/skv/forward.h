@@ -125,11 +125,6 @@ bool skv_forward_is_soon(struct skv_request *c);
 bool skv_forward_can(struct skv_request *c);
 /* After a failure: if the client wants to be redirected, true, and c->location. */
 bool skv_forward_redirects(struct skv_request *c);
-/* For `request_id` of the n-th start of this call, the same at every try: one that was carried out,
- * but not answered, because its owner gave the partition up meanwhile or another manager could not
- * be reached, is run again, here or elsewhere, and must find its own session. "": the call is never
- * run again, or memory ran out. In the call's arena. */
-const char *skv_forward_start_id(struct skv_request *c, uint32_t n);
 /* Did another manager send it here? */
 bool skv_forward_came(struct skv_request *c);
 

@@ -43,8 +43,6 @@ struct leader {
  * nowhere to redirect to. `out` has SKV_URL_MAX bytes. Any thread; never blocks: a worker reads
  * the store, once per owner. */
 int skv_service_owner_url(struct skv_service *s, uint32_t partition, char *out);
-/* The same of the first partition. */
-int skv_service_leader_url(struct skv_service *s, char *out);
 /* The same for a manager that sends a call on: what it publishes for managers, which it does
  * whether clients may be redirected or not. `owner` is its name then. */
 int skv_service_peer(struct skv_service *s, uint32_t partition, char out[SKV_URL_MAX],

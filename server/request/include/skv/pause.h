@@ -11,6 +11,7 @@
 #define SKV_PAUSE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,6 +38,8 @@ struct skv_pause {
 	bool stopping;
 	uint64_t begun_ms; /* the first of those that wait came; 0: none waits */
 	uint64_t held, failed; /* since then */
+	/* ms, when a call for the partition was last given up; 0: never */
+	atomic_uint_fast64_t gave_up_ms[SKV_MAX_PARTITIONS];
 };
 
 int skv_pause_start(struct skv_pause *p, struct skv_error *err);
@@ -44,5 +47,12 @@ int skv_pause_start(struct skv_pause *p, struct skv_error *err);
 void skv_pause_stop(struct skv_pause *p);
 /* Takes a call that has ended with `status` if it helps to wait: then it completes later. */
 bool skv_pause_call(struct skv_request *c, int status);
+/* Of a call that has waited and failed: true if it waited as long as it may, or for nobody. Else
+ * its result could not be told, because the ownership went just then. */
+bool skv_pause_was_vain(struct skv_request *c);
+/* For an API that answers a call though it failed: for a moment others for the same partition need
+ * not wait. */
+void skv_pause_give_up(struct skv_request *c);
+bool skv_pause_is_hopeless(struct skv_request *c);
 
 #endif

@@ -113,6 +113,10 @@ static inline uint32_t skv_request_partition(const struct skv_request *c)
 {
 	return c->door.where == SKV_NOWHERE ? 0 : c->door.partition;
 }
+/* Returns the owner's address, for a client that goes there by itself. SKV_E_NOT_READY: it will be
+ * known soon, or another manager sent the call and asks the next one; SKV_E_NOT_FOUND: nobody
+ * publishes an address, or the call is forwarded from here. Never blocks. */
+int skv_request_owner_url(struct skv_request *c, char out[SKV_URL_MAX]);
 /* The partition that its object was found in, for calls on blocks. */
 struct skv_core *skv_request_core(const struct skv_request *c);
 /* For calls on objects by name: that partition alone, if the object is whole in it; else all. */
@@ -120,6 +124,11 @@ struct skv_cluster *skv_request_cluster(const struct skv_request *c);
 /* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is
  * called. SKV_E_TOO_MANY without running it if calls hold too much already. */
 int skv_request_run(struct skv_request *c);
+/* For `request_id` of the n-th start of this call, the same at every try: one that was carried out,
+ * but not answered, because its owner gave the partition up meanwhile or another manager could not
+ * be reached, is run again, here or elsewhere, and must find its own session. "": the call is never
+ * run again, or memory ran out. In the call's arena. */
+const char *skv_request_start_id(struct skv_request *c, uint32_t n);
 /* After the operation, with c->status its result: encodes a successful one into c->out (or
  * c->fixed). A failure is encoded by its API from c->err, made safe for the client; `cause` gets
  * the details for the log. The answer counts as held from here on. Returns c->status. */

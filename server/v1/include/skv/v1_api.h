@@ -4,14 +4,13 @@
 
 #include <skv/api.h>
 
-/* Numbered by the service that uses it; one per process. */
-struct skv_cluster_asks;
 struct skv_service;
 
-/* How the core of `s` asks other managers of the store (skv_cluster_ask_by). *out is in use as long
- * as the core is; `s` must be started before and stay until the core is shut down. */
-void skv_v1_asks(struct skv_service *s, struct skv_cluster_asks *out);
+/* From now on the core of `s` asks other managers of the store by this API; `s` is started, and
+ * stays until the core is shut down. */
+void skv_v1_ask_others(struct skv_service *s);
 
+/* Numbered by the service that uses it; one per process. */
 extern struct skv_api skv_v1_api;
 
 #endif
