@@ -232,13 +232,12 @@ static struct skv_doc *doc_of(struct round *r, const char *name)
 	return NULL;
 }
 
-/* `seen` with inode 0: forgets its state. Documents are fenced by the first partition; where
- * another manager owns that, this one still owns the space: its keys were dropped durably before
- * this. What comes late has another one drop them once more. */
+/* `seen` with inode 0: forgets its state. The keys were dropped durably before this by the owner of
+ * the space, which need not own the first partition; if it is not the owner any more, another one
+ * drops them once more. */
 static int learn(struct round *r, const char *name, const struct page_file *f,
 		 const struct skv_file_look *seen, struct skv_error *err)
 {
-	const bool first = skv_cluster_partition_state(r->w->cluster, 0) != SKV_CORE_STANDBY;
 	char doc[SKV_MAX_NAME + sizeof DOCS];
 	struct skv_buf text = { 0 };
 	int rc;
@@ -246,18 +245,13 @@ static int learn(struct round *r, const char *name, const struct page_file *f,
 	assert(*name && strlen(name) <= SKV_MAX_NAME);
 	snprintf(doc, sizeof doc, DOCS "%s", name);
 	if (!seen->inode) {
-		rc = first ? skv_cluster_doc_delete(r->w->cluster, doc, err)
-			   : skv_cluster_doc_retire(r->w->cluster, doc, err);
+		rc = skv_cluster_doc_retire(r->w->cluster, doc, err);
 		return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 	}
 	page_file_put(seen, f->path, &text);
-	if (text.failed)
-		rc = SKV_E_NOMEM;
-	else if (first)
-		rc = skv_cluster_doc_put(r->w->cluster, doc, SKV_DOC_ANY, (const char *)text.data,
-					 NULL, err);
-	else
-		rc = skv_cluster_doc_publish(r->w->cluster, doc, (const char *)text.data, err);
+	rc = text.failed ? SKV_E_NOMEM
+			 : skv_cluster_doc_publish(r->w->cluster, doc, (const char *)text.data,
+						   err);
 	skv_buf_destroy(&text);
 	return rc;
 }

@@ -35,39 +35,22 @@ static int document_name(const char *name, char out[sizeof PREFIX + SKV_MAX_NAME
 	return SKV_OK;
 }
 
-/* SKV_E_INVALID naming "user_name" or "role". */
-static int check(const struct kvcm_account *account, struct skv_error *err)
-{
-	char ignored[sizeof PREFIX + SKV_MAX_NAME];
-	int rc = document_name(account->name, ignored, err);
-
-	if (rc != SKV_OK)
-		return rc;
-	if (account->role < 0 || account->role >= ROLES)
-		return skv_fail(err, SKV_E_INVALID, "role", "there is no role %d", account->role);
-	return SKV_OK;
-}
-
-static int insert(struct skv_cluster *cluster, const struct kvcm_account *account,
+static int insert(struct skv_cluster *cluster, const char *document, int role, const char *hash,
 		  struct skv_error *err)
 {
-	char name[sizeof PREFIX + SKV_MAX_NAME];
 	struct skv_buf text;
-	int rc = check(account, err);
+	int rc;
 
-	if (rc == SKV_OK)
-		rc = document_name(account->name, name, err);
-	if (rc != SKV_OK)
-		return rc;
 	skv_buf_init(&text);
 	skv_jout_begin(&text);
-	skv_jout_field_u64(&text, "role", (uint64_t)account->role);
-	skv_jout_field_string(&text, "password", account->hash);
+	skv_jout_field_u64(&text, "role", (uint64_t)role);
+	skv_jout_field_string(&text, "password", hash);
 	skv_jout_close(&text, '}');
 	skv_put_u8(&text, '\0');
 	rc = text.failed
 		     ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory")
-		     : skv_cluster_doc_put(cluster, name, 0, (const char *)text.data, NULL, err);
+		     : skv_cluster_doc_put(cluster, document, SKV_PUT_NEW,
+					   (const char *)text.data, err);
 	skv_buf_destroy(&text);
 	return rc;
 }
@@ -75,13 +58,14 @@ static int insert(struct skv_cluster *cluster, const struct kvcm_account *accoun
 int kvcm_account_add(struct skv_cluster *cluster, const char *name, const char *password, int role,
 		     struct skv_error *err)
 {
-	char hash[crypto_pwhash_STRBYTES];
-	struct kvcm_account account = { name, role, crypto_pwhash_STRPREFIX };
+	char hash[crypto_pwhash_STRBYTES], document[sizeof PREFIX + SKV_MAX_NAME];
 	size_t n = strlen(password);
-	int rc = check(&account, err); /* before the work */
+	int rc = document_name(name, document, err);
 
 	if (rc != SKV_OK)
 		return rc;
+	if (role < 0 || role >= ROLES)
+		return skv_fail(err, SKV_E_INVALID, "role", "there is no role %d", role);
 	if (n == 0 || n > KVCM_PASSWORD_MAX)
 		return skv_fail(err, SKV_E_INVALID, "password", "a password has 1..%d bytes",
 				KVCM_PASSWORD_MAX);
@@ -89,8 +73,7 @@ int kvcm_account_add(struct skv_cluster *cluster, const char *name, const char *
 	if (crypto_pwhash_str(hash, password, n, crypto_pwhash_OPSLIMIT_INTERACTIVE,
 			      crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	account.hash = hash;
-	rc = insert(cluster, &account, err);
+	rc = insert(cluster, document, role, hash, err);
 	if (rc == SKV_E_CONFLICT)
 		return skv_fail(err, rc, "user_name", "the account %s exists", name);
 	return rc;

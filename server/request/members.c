@@ -184,7 +184,7 @@ int skv_home_put(struct skv_cluster *cluster, uint32_t number, const char *peer,
 	assert(number < skv_cluster_partitions(cluster) && strlen(peer) < SKV_URL_MAX);
 	snprintf(name, sizeof name, SKV_HOME "%" PRIu32, number);
 	if (*peer)
-		return skv_cluster_doc_put(cluster, name, SKV_DOC_ANY, peer, NULL, err);
+		return skv_cluster_doc_put(cluster, name, SKV_PUT_ANY, peer, err);
 	rc = skv_cluster_doc_delete(cluster, name, err);
 	if (rc == SKV_E_NOT_FOUND)
 		skv_error_clear(err);

@@ -346,7 +346,6 @@ int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_
 	struct skv_buf text = { 0 };
 	const char *document;
 	struct skv_arena a;
-	uint64_t version;
 	int rc = SKV_OK;
 
 	assert(t->busy);
@@ -358,8 +357,8 @@ int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_
 	if (rc == SKV_OK) /* names that were added may be too many for a document */
 		rc = skv_document_read_tenant(&a, (char *)text.data, &again, err);
 	if (rc == SKV_OK)
-		rc = skv_cluster_doc_put(t->cluster, document, SKV_DOC_ANY, (char *)text.data,
-					 &version, err);
+		rc = skv_cluster_doc_put(t->cluster, document, SKV_PUT_ANY, (char *)text.data,
+					 err);
 	skv_buf_destroy(&text);
 	skv_arena_destroy(&a);
 	return rc == SKV_OK ? skv_tenants_reread(t, err) : rc;

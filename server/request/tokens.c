@@ -203,7 +203,6 @@ int skv_tokens_put(struct skv_tokens *t, const char *name, const struct skv_toke
 	struct skv_buf text = { 0 };
 	struct skv_arena a;
 	struct skv_doc old;
-	uint64_t version;
 	int rc = check_name(t, name, err);
 
 	if (rc == SKV_OK && (!skv_role_parse(spec->role, &made.role) ||
@@ -226,8 +225,8 @@ int skv_tokens_put(struct skv_tokens *t, const char *name, const struct skv_toke
 	if (rc == SKV_OK && text.failed)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc == SKV_OK)
-		rc = skv_cluster_doc_put(t->cluster, document, SKV_DOC_ANY, (char *)text.data,
-					 &version, err);
+		rc = skv_cluster_doc_put(t->cluster, document, SKV_PUT_ANY, (char *)text.data,
+					 err);
 	skv_buf_destroy(&text);
 	skv_arena_destroy(&a);
 	return rc == SKV_OK ? read_all(t, err) : rc;

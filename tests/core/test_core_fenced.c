@@ -250,7 +250,7 @@ static void make_everything(struct env *e)
 	assert_int_equal(instance(e, "i", "g", 1), SKV_OK);
 	assert_int_equal(instance(e, "x", "g", 1), SKV_OK);
 	assert_int_equal(put_blocks(e, "x"), SKV_OK);
-	assert_int_equal(skv_cluster_doc_put(e->cluster, "account/a", 0, "old", NULL, &e->err),
+	assert_int_equal(skv_cluster_doc_put(e->cluster, "account/a", SKV_PUT_NEW, "old", &e->err),
 			 SKV_OK);
 	skv_cluster_tick(e->cluster);
 }
@@ -274,7 +274,7 @@ static void make_anew(struct env *e)
 	for (unsigned k = 0; k < 4; k++)
 		put_blocks(e, instances[k]);
 	skv_cluster_doc_delete(e->cluster, "account/a", &e->err);
-	skv_cluster_doc_put(e->cluster, "account/a", 0, "new", NULL, &e->err);
+	skv_cluster_doc_put(e->cluster, "account/a", SKV_PUT_NEW, "new", &e->err);
 	/* the last one's files, also where the first was short of them */
 	for (unsigned k = 0; k < 4; k++)
 		put_blocks(e, instances[k]);
@@ -462,7 +462,7 @@ static void instance_deleted(struct env *a)
 
 static void document_put(struct env *a)
 {
-	skv_cluster_doc_put(a->cluster, "account/a", SKV_DOC_ANY, "mine", NULL, &a->err);
+	skv_cluster_doc_put(a->cluster, "account/a", SKV_PUT_ANY, "mine", &a->err);
 }
 
 static void document_deleted(struct env *a)

@@ -440,25 +440,24 @@ static void test_foreign_documents(void **state)
 static void test_documents(void **state)
 {
 	struct skv_doc doc, *all;
-	uint64_t version = 0;
 	uint32_t n;
 
 	(void)state;
 	assert_int_equal(skv_cluster_doc_get(e.cluster, "a/b", &e.arena, &doc, &e.err),
 			 SKV_E_NOT_FOUND);
-	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", 0, "text", &version, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", SKV_PUT_NEW, "text", &e.err),
 			 SKV_OK);
-	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", 0, "other", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", SKV_PUT_NEW, "other", &e.err),
 			 SKV_E_CONFLICT);
-	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", version, "newer", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/b", SKV_PUT_ANY, "newer", &e.err),
 			 SKV_OK);
-	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/c", SKV_DOC_ANY, "", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a/c", SKV_PUT_ANY, "", &e.err),
 			 SKV_OK);
-	assert_int_equal(skv_cluster_doc_put(e.cluster, "b", SKV_DOC_ANY, "", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "b", SKV_PUT_ANY, "", &e.err),
 			 SKV_OK);
-	assert_int_equal(skv_cluster_doc_put(e.cluster, "a b", SKV_DOC_ANY, "", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "a b", SKV_PUT_ANY, "", &e.err),
 			 SKV_E_INVALID);
-	assert_int_equal(skv_cluster_doc_put(e.cluster, "", SKV_DOC_ANY, "", NULL, &e.err),
+	assert_int_equal(skv_cluster_doc_put(e.cluster, "", SKV_PUT_ANY, "", &e.err),
 			 SKV_E_INVALID);
 	env_crash(&e);
 	env_open(&e);

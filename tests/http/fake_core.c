@@ -322,9 +322,7 @@ bool skv_owner_is_dead(const char *owner)
 int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
 			    struct skv_error *err)
 {
-	uint64_t version;
-
-	return skv_cluster_doc_put(c, name, SKV_DOC_ANY, text, &version, err);
+	return skv_cluster_doc_put(c, name, SKV_PUT_ANY, text, err);
 }
 
 int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err)
@@ -532,11 +530,10 @@ int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_aren
 	skv_mutex_unlock(&c->lock);
 	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "no such document");
 }
-int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
-			uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, enum skv_put how, const char *text,
+			struct skv_error *err)
 {
-	(void)expect;
-	*version = 1;
+	(void)how;
 	skv_mutex_lock(&c->lock);
 	snprintf(c->doc_name, sizeof c->doc_name, "%s", name);
 	snprintf(c->doc_text, sizeof c->doc_text, "%s", text);

@@ -190,11 +190,10 @@ int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_aren
 	return i < 4 ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, NULL, "none");
 }
 
-int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
-			uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, enum skv_put how, const char *text,
+			struct skv_error *err)
 {
-	(void)expect;
-	*version = 1;
+	(void)how;
 	return skv_cluster_doc_publish(c, name, text, err);
 }
 

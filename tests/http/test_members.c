@@ -99,10 +99,10 @@ int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char 
 	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "the store is gone");
 }
 
-int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
-			uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, enum skv_put how, const char *text,
+			struct skv_error *err)
 {
-	assert_true(expect == SKV_DOC_ANY && !version);
+	assert_int_equal(how, SKV_PUT_ANY);
 	return skv_cluster_doc_publish(c, name, text, err);
 }
 

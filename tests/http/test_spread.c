@@ -169,10 +169,10 @@ int skv_cluster_doc_publish(struct skv_cluster *c, const char *key, const char *
 	(void)c, (void)key, (void)text, (void)err;
 	return SKV_OK;
 }
-int skv_cluster_doc_put(struct skv_cluster *c, const char *key, uint64_t expect, const char *text,
-			uint64_t *version, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *key, enum skv_put how, const char *text,
+			struct skv_error *err)
 {
-	(void)c, (void)key, (void)expect, (void)text, (void)version, (void)err;
+	(void)c, (void)key, (void)how, (void)text, (void)err;
 	return SKV_OK;
 }
 int skv_cluster_doc_delete(struct skv_cluster *c, const char *key, struct skv_error *err)

@@ -6,6 +6,7 @@
  * ownership, like everything the managers of a store share. A document that a manager publishes
  * about itself does not, so that a standby can announce its address.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,117 +74,74 @@ static int version_of(struct skv_core *c, const char *key, uint64_t *version, st
 	return SKV_OK;
 }
 
-/* One write of a document: fenced by the owner, or a manager's own (fenced = false). Text NULL:
- * delete. */
-struct write {
-	const char *key;
-	const char *text;
-	bool fenced;
-	uint64_t fence;
-	uint64_t expect; /* SKV_DOC_ANY = any version */
-	uint64_t version; /* gets the new one */
-};
-
-static int write_version(struct skv_core *c, struct write *w, uint64_t expect,
-			 struct skv_error *err)
+/* `text` NULL: delete. */
+static int write_version(struct skv_core *c, const char *key, const char *text,
+			 const uint64_t *fence, uint64_t expect, struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
 	int rc;
 
-	if (!w->text && expect == SKV_VERSION_NONE)
+	if (!text && expect == SKV_VERSION_NONE)
 		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such document");
-	if (!w->text)
-		return w->fenced ? registry_del(c, w->fence, w->key, expect, err)
-				 : skv_store_del(c->store, NULL, w->key, expect, err);
-	if (!w->fenced)
-		return skv_store_put(c->store, NULL, w->key, expect, w->text, strlen(w->text),
-				     &w->version, err);
-	skv_put_bytes(&doc, w->text, strlen(w->text));
-	rc = registry_put(c, w->fence, w->key, expect, &doc, &w->version, err);
+	if (!text)
+		return fence ? registry_del(c, *fence, key, expect, err)
+			     : skv_store_del(c->store, NULL, key, expect, err);
+	if (!fence)
+		return skv_store_put(c->store, NULL, key, expect, text, strlen(text), NULL, err);
+	skv_put_bytes(&doc, text, strlen(text));
+	rc = registry_put(c, *fence, key, expect, &doc, NULL, err);
 	skv_buf_destroy(&doc);
 	return rc;
 }
 
-static int write_doc(struct skv_core *c, struct write *w, struct skv_error *err)
+/* `fenced`: by the owner of partition 0; else a manager's own document. `made`: must not exist. */
+static int write_doc(struct skv_cluster *c, const char *name, const char *text, bool fenced,
+		     bool made, struct skv_error *err)
 {
-	bool any = w->expect == SKV_DOC_ANY;
-	uint64_t expect = w->expect;
-	int rc;
+	struct skv_core *one = c->route->core[0];
+	const uint64_t fence = owner_fence(one);
+	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
+	uint64_t expect = SKV_VERSION_NONE;
+	int rc = doc_key(key, name, 1, err);
 
+	if (rc == SKV_OK && text && strlen(text) > SKV_MAX_DOC)
+		rc = skv_fail(err, SKV_E_TOO_LARGE, "text", "%zu bytes, %u at most", strlen(text),
+			      SKV_MAX_DOC);
+	if (rc == SKV_OK && fenced)
+		rc = core_gate(one, err);
+	if (rc != SKV_OK)
+		return rc;
 	do {
-		rc = any ? version_of(c, w->key, &expect, err) : SKV_OK;
+		rc = made ? SKV_OK : version_of(one, key, &expect, err);
 		if (rc == SKV_OK)
-			rc = write_version(c, w, expect, err);
-	} while (any && rc == SKV_E_CONFLICT);
+			rc = write_version(one, key, text, fenced ? &fence : NULL, expect, err);
+	} while (!made && rc == SKV_E_CONFLICT);
 	if (rc == SKV_OK)
 		skv_error_clear(err);
 	return rc;
 }
 
-static int check_text(const char *text, struct skv_error *err)
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, enum skv_put how, const char *text,
+			struct skv_error *err)
 {
-	size_t n = strlen(text);
-
-	return n > SKV_MAX_DOC ? skv_fail(err, SKV_E_TOO_LARGE, "text", "%zu bytes, %u at most", n,
-					  SKV_MAX_DOC)
-			       : SKV_OK;
-}
-
-int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
-			uint64_t *version, struct skv_error *err)
-{
-	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key,
-			   .text = text,
-			   .fenced = true,
-			   .fence = owner_fence(c->route->core[0]),
-			   .expect = expect };
-	int rc = doc_key(key, name, 1, err);
-
-	if (rc == SKV_OK)
-		rc = check_text(text, err);
-	if (rc == SKV_OK)
-		rc = core_gate(c->route->core[0], err);
-	if (rc == SKV_OK)
-		rc = write_doc(c->route->core[0], &w, err);
-	if (rc == SKV_OK && version)
-		*version = w.version;
-	return rc;
+	assert(how != SKV_PUT_THERE);
+	return write_doc(c, name, text, true, how == SKV_PUT_NEW, err);
 }
 
 int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
-	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key,
-			   .fenced = true,
-			   .fence = owner_fence(c->route->core[0]),
-			   .expect = SKV_DOC_ANY };
-	int rc = doc_key(key, name, 1, err);
-
-	if (rc == SKV_OK)
-		rc = core_gate(c->route->core[0], err);
-	return rc == SKV_OK ? write_doc(c->route->core[0], &w, err) : rc;
+	return write_doc(c, name, NULL, true, false, err);
 }
 
 int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
 			    struct skv_error *err)
 {
-	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key, .text = text, .expect = SKV_DOC_ANY };
-	int rc = doc_key(key, name, 1, err);
-
-	if (rc == SKV_OK)
-		rc = check_text(text, err);
-	return rc == SKV_OK ? write_doc(c->route->core[0], &w, err) : rc;
+	return write_doc(c, name, text, false, false, err);
 }
 
 int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err)
 {
-	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key, .expect = SKV_DOC_ANY };
-	int rc = doc_key(key, name, 1, err);
-
-	return rc == SKV_OK ? write_doc(c->route->core[0], &w, err) : rc;
+	return write_doc(c, name, NULL, false, false, err);
 }
 
 struct listing {

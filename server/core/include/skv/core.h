@@ -537,14 +537,12 @@ void skv_cluster_store_counters_get(const struct skv_cluster *c,
 
 /* Small texts by name (1..SKV_MAX_DOC_NAME printable ASCII characters), written through to the
  * store and readable on a standby too: for accounts, nodes and the like. Calls block on the store.
- * Versions start at 1; `expect` 0 = must not exist, SKV_DOC_ANY = any version. Put and delete need
- * ownership until they are durable: SKV_E_NOT_OWNER. SKV_E_NOT_FOUND, SKV_E_CONFLICT,
- * SKV_E_TOO_LARGE. */
-#define SKV_DOC_ANY UINT64_MAX
+ * Put (ANY or NEW) and delete need ownership until they are durable: SKV_E_NOT_OWNER.
+ * SKV_E_NOT_FOUND, SKV_E_CONFLICT (NEW: it exists), SKV_E_TOO_LARGE. */
 int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_arena *a,
 			struct skv_doc *out, struct skv_error *err);
-int skv_cluster_doc_put(struct skv_cluster *c, const char *name, uint64_t expect, const char *text,
-			uint64_t *version, struct skv_error *err);
+int skv_cluster_doc_put(struct skv_cluster *c, const char *name, enum skv_put how, const char *text,
+			struct skv_error *err);
 int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err);
 /* Put and delete for a standby too: only for what a manager says about itself, under a name of its
  * own. */
