@@ -212,17 +212,24 @@ int hf3fs_read_nothing(struct hf3fs_request *k, const struct skv_json_node *body
 	return SKV_OK;
 }
 
-int hf3fs_read_keys(struct hf3fs_request *k, const struct skv_json_node *body)
+int body_read_keys(struct hf3fs_request *k, struct items *it)
 {
 	struct skv_key_batch batch = { .secret = skv_cluster_secret(hf3fs_cluster(k)) };
-	struct items it;
-	int rc = body_keys(k, body, "keys", false, &it);
+	int rc = SKV_OK;
 
-	for (uint32_t i = 0; rc == SKV_OK && it.left > 0; i++)
-		if (!hf3fs_key_add(&batch, items_next(&it), &k->keys[i]))
+	for (uint32_t i = 0; rc == SKV_OK && it->left > 0; i++)
+		if (!hf3fs_key_add(&batch, items_next(it), &k->keys[i]))
 			rc = body_bad_key(k, "keys", i);
 	skv_key_batch_end(&batch);
 	return rc;
+}
+
+int hf3fs_read_keys(struct hf3fs_request *k, const struct skv_json_node *body)
+{
+	struct items it;
+	int rc = body_keys(k, body, "keys", false, &it);
+
+	return rc == SKV_OK ? body_read_keys(k, &it) : rc;
 }
 
 /* The first key's prefix_key, if any, is the block before it; it cannot be one of the keys

@@ -35,9 +35,11 @@ void *body_array(struct hf3fs_request *k, uint32_t n, size_t size);
 /* Reads the list in the field `name`; if `optional` it may be missing. */
 int body_list(struct hf3fs_request *k, const struct skv_json_node *body, const char *name,
 	      bool optional, struct items *it);
-/* The same for keys: sets k->total and allocates k->keys. */
+/* The same for keys: sets k->part.total and allocates k->keys. */
 int body_keys(struct hf3fs_request *k, const struct skv_json_node *body, const char *name,
 	      bool optional, struct items *it);
+/* Reads all of the list as keys. */
+int body_read_keys(struct hf3fs_request *k, struct items *it);
 int body_bad_key(struct hf3fs_request *k, const char *list, uint32_t i);
 /* Reads both elements of a pair. */
 bool body_pair(struct hf3fs_request *k, const struct skv_json_node *v, struct skv_json_node out[2]);

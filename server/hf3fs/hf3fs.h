@@ -73,9 +73,9 @@ struct hf3fs_op {
 	const char *name;
 	unsigned flags;
 	enum hf3fs_counter undone; /* counter of answers given although the call failed */
-	/* Parses the body, an object; sets k->total to the number of keys. */
+	/* Parses the body, an object; sets k->part.total to the number of keys. */
 	int (*read)(struct hf3fs_request *k, const struct skv_json_node *body);
-	/* Asks the core for the k->n keys from k->at on, with k->done. Returns the core's
+	/* Asks the core for the keys of the portion, with k->part.done. Returns the core's
 	 * result. */
 	int (*ask)(struct hf3fs_request *k);
 	/* After the core's answer: counts, and adds an element for each key to the answer. False:
@@ -162,7 +162,8 @@ struct hf3fs_request {
 					  * need no lease */
 			uint32_t matched;
 			struct space space;
-			uint64_t *page; /* [k->n] of the first rank; UINT64_MAX: not on all ranks */
+			/* [part.n] of the first rank; UINT64_MAX: not on all ranks */
+			uint64_t *page;
 			struct skv_lookup_req req;
 			struct skv_lookup_res res;
 		} ranks;

@@ -8,8 +8,6 @@
 #include "body.h"
 #include "key.h"
 
-#include <string.h>
-
 /* ---- the rank -------------------------------------------------------------------------------- */
 
 /* Python's dict takes true for 1. */
@@ -53,15 +51,14 @@ int vllm_read(struct hf3fs_request *k, const char *tenant)
 
 /* ---- what operations read -------------------------------------------------------------------- */
 
-/* A JSON list, or none, in the field `name`. */
-static int take_keys(struct hf3fs_request *k, const struct skv_json_node *body, const char *name,
-		     struct items *it)
+/* A JSON list in the field `keys`, or none. */
+static int take_keys(struct hf3fs_request *k, const struct skv_json_node *body, struct items *it)
 {
-	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
+	const struct skv_json_node *v = skv_json_get(body, "keys", 4);
 
 	if (v && v->type != SKV_JSON_ARRAY)
 		return hf3fs_refuse(k, 400, false, "%s", k->op->need);
-	return body_keys(k, body, name, true, it);
+	return body_keys(k, body, "keys", true, it);
 }
 
 int vllm_read_initialize(struct hf3fs_request *k, const struct skv_json_node *body)
@@ -86,14 +83,10 @@ int vllm_read_initialize(struct hf3fs_request *k, const struct skv_json_node *bo
 
 int vllm_read_keys(struct hf3fs_request *k, const struct skv_json_node *body)
 {
-	const struct skv_secret *secret = skv_cluster_secret(hf3fs_cluster(k));
 	struct items it;
-	int rc = take_keys(k, body, "keys", &it);
+	int rc = take_keys(k, body, &it);
 
-	for (uint32_t i = 0; rc == SKV_OK && it.left > 0; i++)
-		if (!hf3fs_key(secret, items_next(&it), &k->keys[i]))
-			rc = body_bad_key(k, "keys", i);
-	return rc;
+	return rc == SKV_OK ? body_read_keys(k, &it) : rc;
 }
 
 /* The answer has a row for each different key. */
@@ -104,7 +97,7 @@ int vllm_read_allocate(struct hf3fs_request *k, const struct skv_json_node *body
 	struct items it;
 	struct skv_key_set set;
 	uint32_t n = 0, given;
-	int rc = take_keys(k, body, "keys", &it);
+	int rc = take_keys(k, body, &it);
 
 	if (rc != SKV_OK)
 		return rc;

@@ -76,23 +76,15 @@ static bool room_for_all(struct kvcm_request *k, const struct kvcm_ask *own,
 	return all->loc && all->hit && all->created_ms && all->files.v;
 }
 
-/* The rows of a portion behind those that are there; its files get numbers behind theirs. */
 static void append_rows(struct skv_lookup_res *all, const struct skv_lookup_res *part, uint32_t n)
 {
-	struct skv_location *loc = all->loc + (size_t)all->n_keys * all->n_specs;
-
 	assert(part->n_specs == all->n_specs && n <= part->n_keys);
-	for (uint32_t f = 0; f < part->files.n; f++)
-		all->files.v[all->files.n + f] = part->files.v[f];
-	for (size_t i = 0; i < (size_t)n * all->n_specs; i++) {
-		loc[i] = part->loc[i];
-		loc[i].file += all->files.n;
-	}
+	kvcm_append_places(&all->files, all->loc + (size_t)all->n_keys * all->n_specs,
+			   &part->files, part->loc, (size_t)n * all->n_specs);
 	memcpy(all->hit + all->n_keys, part->hit, n * sizeof *all->hit);
 	if (part->created_ms)
 		memcpy(all->created_ms + all->n_keys, part->created_ms,
 		       n * sizeof *all->created_ms);
-	all->files.n += part->files.n;
 	all->n_keys += n;
 	all->matched += part->matched;
 }

@@ -86,16 +86,21 @@ int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *
 }
 
 int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
-		       struct kvcm_keys *keys)
+		       struct kvcm_keys *keys, uint32_t *index)
 {
 	struct kvcm_mask mask = kvcm_mask_of(block_mask);
 	uint32_t n = 0;
 
 	if (kvcm_mask_check(&mask, keys->n, false, &k->c->err) != SKV_OK)
 		return kvcm_missing(k, "block_mask");
-	for (uint32_t i = 0; i < keys->n; i++)
-		if (!kvcm_mask_skips(&mask, i))
-			keys->v[n++] = keys->v[i];
+	for (uint32_t i = 0; i < keys->n; i++) {
+		if (kvcm_mask_skips(&mask, i))
+			continue;
+		assert(n <= i); /* taken keys move to the front */
+		if (index)
+			index[n] = i;
+		keys->v[n++] = keys->v[i];
+	}
 	keys->n = n;
 	return SKV_OK;
 }
@@ -143,6 +148,18 @@ int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, 
 	return rc;
 }
 
+void kvcm_append_places(struct skv_files *files, struct skv_location *to,
+			const struct skv_files *more, const struct skv_location *loc, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		to[i] = loc[i];
+		to[i].file += files->n;
+	}
+	if (more->n)
+		memcpy(files->v + files->n, more->v, more->n * sizeof *more->v);
+	files->n += more->n;
+}
+
 /* ---- states ---------------------------------------------------------------------------------- */
 
 static bool room_for_states(struct kvcm_request *k, const struct skv_states_req *req,
@@ -175,17 +192,13 @@ static bool append_states(struct kvcm_request *k, struct skv_states_res *all,
 		return false;
 	if (all->files.n)
 		memcpy(files, all->files.v, all->files.n * sizeof *files);
-	if (part->files.n)
-		memcpy(files + all->files.n, part->files.v, part->files.n * sizeof *files);
+	all->files.v = files;
+	kvcm_append_places(&all->files, all->loc + at, &part->files, part->loc, n);
 	memcpy(all->state + at, part->state, n);
-	memcpy(all->loc + at, part->loc, n * sizeof *all->loc);
-	for (size_t i = 0; i < n; i++)
-		all->loc[at + i].file += all->files.n;
 	memcpy(all->created_ms + all->n_keys, part->created_ms,
 	       part->n_keys * sizeof *all->created_ms);
 	if (part->parent)
 		memcpy(all->parent + all->n_keys, part->parent, part->n_keys * sizeof *all->parent);
-	all->files = (struct skv_files){ files, all->files.n + part->files.n };
 	all->n_keys += part->n_keys;
 	return true;
 }

@@ -30,9 +30,14 @@ int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *
 		   size_t n_block_keys, const int64_t *token_ids, size_t n_token_ids, uint32_t max,
 		   struct kvcm_keys *out);
 
-/* Those that the mask leaves, in their order. */
+/* Keeps the keys that the mask leaves, in their order. index[i] (NULL: not wanted) is the number that
+ * the i-th of them had before. */
 int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
-		       struct kvcm_keys *keys);
+		       struct kvcm_keys *keys, uint32_t *index);
+/* Appends n locations of a portion at `to`, and the files of the portion, which get numbers behind
+ * those that are there. */
+void kvcm_append_places(struct skv_files *files, struct skv_location *to,
+			const struct skv_files *more, const struct skv_location *loc, size_t n);
 /* Takes repeated ones out. Of each there was: once[i], which of those that are left it is, and
  * again[i], whether it was repeated; NULL: not wanted. */
 int kvcm_keys_once(struct kvcm_request *k, struct kvcm_keys *keys, uint32_t *once, bool *again);

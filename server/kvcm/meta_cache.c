@@ -27,7 +27,8 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_request *k)
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
 			    req->n_token_ids, KVCM_MAX_KEYS, &keys);
 	if (rc == SKV_OK)
-		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
+		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys,
+					NULL);
 	if (rc == SKV_OK) /* each is written twice, and in a text */
 		rc = kvcm_check_places(k, req->instance_id, keys.n, 3, req->n_block_keys == 0);
 	if (rc != SKV_OK)

@@ -15,43 +15,23 @@ struct detail {
 	uint32_t *index; /* [n_keys] which key of the request each one is */
 };
 
-/* As kvcm_take_unmasked, and tells which they were. */
-static int take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
-			 struct kvcm_keys *keys, uint32_t **index)
-{
-	struct kvcm_mask mask = kvcm_mask_of(block_mask);
-	uint32_t n = 0;
-
-	*index = skv_arena_alloc(&k->c->arena, (keys->n + 1u) * sizeof **index);
-	if (!*index)
-		return kvcm_nomem(k);
-	if (kvcm_mask_check(&mask, keys->n, false, &k->c->err) != SKV_OK)
-		return kvcm_missing(k, "block_mask");
-	for (uint32_t i = 0; i < keys->n; i++) {
-		if (kvcm_mask_skips(&mask, i))
-			continue;
-		assert(n <= i); /* taken keys move to the front */
-		(*index)[n] = i;
-		keys->v[n++] = keys->v[i];
-	}
-	keys->n = n;
-	return SKV_OK;
-}
-
 int kvcm_run_meta_getCacheMetaDetail(struct kvcm_request *k)
 {
 	const KvcmMeta__GetCacheMetaDetailRequest *req = k->req;
 	struct detail *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
-	struct kvcm_keys keys;
+	struct kvcm_keys keys = { .n = 0 };
 	int rc;
 
 	if (!own)
 		return kvcm_nomem(k);
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
 			    req->n_token_ids, KVCM_MAX_KEYS, &keys);
+	own->index = skv_arena_alloc(&k->c->arena, (keys.n + 1u) * sizeof *own->index);
+	if (rc == SKV_OK && !own->index)
+		rc = kvcm_nomem(k);
 	if (rc == SKV_OK)
-		rc = take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys,
-				   &own->index);
+		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys,
+					own->index);
 	if (rc == SKV_OK) /* each is a message of its own */
 		rc = kvcm_check_places(k, req->instance_id, keys.n, 3, req->n_block_keys == 0);
 	if (rc != SKV_OK)

@@ -180,7 +180,8 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_request *k)
 	if (rc == SKV_OK)
 		rc = take_type(k, &q);
 	if (rc == SKV_OK && is_prefix(q.type))
-		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &q.keys);
+		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &q.keys,
+					NULL);
 	if (rc == SKV_OK && !is_prefix(q.type)) /* all keys are answered */
 		rc = kvcm_check_places(k, q.instance, q.keys.n, 0, req->n_block_keys == 0);
 	if (rc == SKV_OK)

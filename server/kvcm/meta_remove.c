@@ -41,7 +41,8 @@ int kvcm_run_meta_removeCache(struct kvcm_request *k)
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
 			    req->n_token_ids, KVCM_MAX_KEYS, &r->keys);
 	if (rc == SKV_OK)
-		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &r->keys);
+		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &r->keys,
+					NULL);
 	if (rc != SKV_OK)
 		return rc;
 	r->req = (struct skv_delete_req){ .tenant = k->c->caller.tenant,

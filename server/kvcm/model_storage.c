@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include <skv/core.h>
+#include <skv/json_out.h>
 #include <skv/kvcm.h>
 #include <skv/lock.h>
 
@@ -430,69 +431,52 @@ config *kvcm_storage_message(const struct skv_storage_spec *s, struct skv_arena 
 	return m;
 }
 
-static void put_text(struct skv_buf *out, const char *name, const char *s)
-{
-	skv_buf_printf(out, "\"%s\":\"", name);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			skv_buf_printf(out, "\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			skv_buf_printf(out, "\\u%04x", *s);
-		else
-			skv_put_u8(out, (uint8_t)*s);
-	}
-	skv_put_u8(out, '"');
-}
-
 /* Clients index the members without asking: all of them are always there. */
 static void put_entry(const struct skv_storage_spec *s, const config *m, struct skv_buf *out)
 {
-	skv_buf_printf(out, "{");
-	put_text(out, "type", strcmp(s->type, "null") == 0 ? "dummy" : s->type);
-	skv_buf_printf(out, ",\"is_available\":%s,", s->enabled ? "true" : "false");
-	put_text(out, "global_unique_name", s->name);
-	skv_buf_printf(out, ",\"storage_spec\":{");
+	int64_t keys = 0;
+
+	skv_jout_open(out, '{');
+	skv_jout_field_string(out, "type", strcmp(s->type, "null") == 0 ? "dummy" : s->type);
+	skv_jout_field_bool(out, "is_available", s->enabled);
+	skv_jout_field_string(out, "global_unique_name", s->name);
+	skv_jout_name(out, "storage_spec");
+	skv_jout_open(out, '{');
 	if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS) {
-		put_text(out, "cluster_name", m->threefs->cluster_name);
-		skv_buf_printf(out, ",");
-		put_text(out, "mountpoint", m->threefs->mountpoint);
-		skv_buf_printf(out, ",");
-		put_text(out, "root_dir", m->threefs->root_dir);
-		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32,
-			       m->threefs->key_count_per_file);
+		skv_jout_field_string(out, "cluster_name", m->threefs->cluster_name);
+		skv_jout_field_string(out, "mountpoint", m->threefs->mountpoint);
+		skv_jout_field_string(out, "root_dir", m->threefs->root_dir);
+		keys = m->threefs->key_count_per_file;
 	} else if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS) {
-		put_text(out, "root_path", m->nfs->root_path);
-		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->nfs->key_count_per_file);
-	} else if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_DUMMY) {
-		put_text(out, "root_path", m->dummy->root_path);
-		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32,
-			       m->dummy->key_count_per_file);
+		skv_jout_field_string(out, "root_path", m->nfs->root_path);
+		keys = m->nfs->key_count_per_file;
+	} else {
+		assert(m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_DUMMY);
+		skv_jout_field_string(out, "root_path", m->dummy->root_path);
+		keys = m->dummy->key_count_per_file;
 	}
-	skv_buf_printf(out, "}}");
+	skv_jout_name(out, "key_count_per_file");
+	skv_jout_i64(out, keys);
+	skv_jout_close(out, '}');
+	skv_jout_close(out, '}');
 }
 
 void kvcm_storage_configs(const KvcmAdmin__InstanceGroup *g,
 			  const struct skv_storage_view *storages, uint32_t n_storages,
 			  struct skv_arena *a, struct skv_buf *out)
 {
-	bool first = true;
-
-	skv_buf_printf(out, "[");
+	skv_jout_open(out, '[');
 	for (size_t i = 0; i < g->n_storage_candidates; i++) {
 		for (uint32_t k = 0; k < n_storages; k++) {
 			const struct skv_storage_spec *s = &storages[k].spec;
-			config *m;
+			const config *m;
 
 			if (strcmp(s->name, g->storage_candidates[i]) != 0)
 				continue;
 			m = kvcm_storage_message(s, a);
-			if (!m)
-				continue;
-			if (!first)
-				skv_buf_printf(out, ",");
-			put_entry(s, m, out);
-			first = false;
+			if (m)
+				put_entry(s, m, out);
 		}
 	}
-	skv_buf_printf(out, "]");
+	skv_jout_close(out, ']');
 }
