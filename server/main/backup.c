@@ -1,15 +1,18 @@
 /*
- * backup.c - `slabkvd backup`: copies a store to a file while managers run on it; `restore`: copies
- * such a file to an empty store.
+ * backup.c - the commands that copy a store: `slabkvd migrate`, `backup` and `restore`.
  *
- * What was written after a backup is not in it, and other blocks may lie in its slots by now. So it
- * is never taken for the truth: each partition of it has a document that says so, a restored store
- * has it too, and a manager loads neither unless it is told to (--adopt), which makes it count as
- * gone back in time. It takes the document away once that is done.
+ * migrate copies to an empty store of any kind, while no manager runs on either: both are owned
+ * meanwhile. The source stays as it is. Slab directories know the newest owner, so the two stores
+ * cannot both hand out slots: the first manager that runs on one shuts the other out.
+ *
+ * backup copies to a file while managers run on the store; restore copies such a file to an empty
+ * store. What was written after a backup is not in it, and other blocks may lie in its slots by
+ * now. So each partition of it has a document that says so, and so has a restored store. A manager
+ * loads neither unless it is told to (--adopt), which makes it count as gone back in time; then it
+ * takes the document away.
  */
 #include "main.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -19,24 +22,28 @@
 
 #define TRIES 20
 
-static const char usage[] =
-	"Usage: slabkvd backup --store STORE --to FILE\n"
-	"       slabkvd restore --from FILE --store STORE\n"
-	"backup copies the metadata store to a new file while managers run on it. restore copies\n"
-	"such a file to an empty store; then start one manager with --adopt, once.\n"
-	"Exit status: 0 done, 1 not done, 2 wrong arguments.\n";
+struct command {
+	const char *name;
+	const char *from, *to; /* its options */
+	const char *usage;
+};
 
-static int once(struct copy *c, const char *from, const char *to, bool live)
-{
-	int rc = copy_open(c, from, to);
-
-	if (rc == SKV_OK)
-		rc = copy_own(c, live);
-	if (rc == SKV_OK)
-		rc = copy_run(c, SKV_STORE_BACKUP);
-	copy_close(c);
-	return rc;
-}
+static const struct command commands[] = {
+	{ "migrate", "--from", "--to",
+	  "Usage: slabkvd migrate --from STORE --to STORE\n"
+	  "Copies the metadata store to an empty one, while no manager runs on either. Slab files\n"
+	  "stay where they are; go on with the new store only.\n"
+	  "Exit status: 0 done, 1 not done, 2 wrong arguments.\n" },
+	{ "backup", "--store", "--to",
+	  "Usage: slabkvd backup --store STORE --to FILE\n"
+	  "Copies the metadata store to a new file while managers run on it.\n"
+	  "Exit status: 0 done, 1 not done, 2 wrong arguments.\n" },
+	{ "restore", "--from", "--store",
+	  "Usage: slabkvd restore --from FILE --store STORE\n"
+	  "Copies a file that 'slabkvd backup' made to an empty store; then start one manager\n"
+	  "with --adopt, once.\n"
+	  "Exit status: 0 done, 1 not done, 2 wrong arguments.\n" },
+};
 
 /* What an attempt has made. */
 static void remove_file(const char *path)
@@ -63,7 +70,7 @@ static int backup(struct copy *c, const char *store, const char *file)
 		return skv_fail(&c->err, SKV_E_CONFLICT, "to", "%.200s exists already", file);
 	for (int i = 0;; i++) {
 		*c = (struct copy){ .slices = 0 };
-		rc = once(c, store, file, true);
+		rc = copy_store(c, store, file, true, SKV_STORE_BACKUP);
 		if (rc != SKV_OK)
 			remove_file(file);
 		if (rc == SKV_OK || !c->changed || i == TRIES)
@@ -72,60 +79,64 @@ static int backup(struct copy *c, const char *store, const char *file)
 	}
 }
 
-static int parse(int argc, char **argv, const char *file_option, const char **store,
-		 const char **file)
+/* -1: continue; else the exit status. */
+static int parse(const struct command *what, int argc, char **argv, const char **from,
+		 const char **to)
 {
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--store") == 0 && i + 1 < argc) {
-			*store = argv[++i];
-		} else if (strcmp(argv[i], file_option) == 0 && i + 1 < argc) {
-			*file = argv[++i];
+		if (strcmp(argv[i], what->from) == 0 && i + 1 < argc) {
+			*from = argv[++i];
+		} else if (strcmp(argv[i], what->to) == 0 && i + 1 < argc) {
+			*to = argv[++i];
 		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			fputs(usage, stdout);
-			return -1;
+			fputs(what->usage, stdout);
+			return 0;
 		} else {
-			fprintf(stderr, "slabkvd %s: argument '%s' is not known\n%s", argv[0],
-				argv[i], usage);
+			fprintf(stderr, "slabkvd %s: argument '%s' is not known\n%s", what->name,
+				argv[i], what->usage);
 			return EXIT_USAGE;
 		}
 	}
-	if (*store && *file && strcmp(*store, *file) != 0)
-		return 0;
-	fprintf(stderr, "slabkvd %s: --store and %s are needed\n%s", argv[0], file_option, usage);
+	if (*from && *to && strcmp(*from, *to) != 0)
+		return -1;
+	fprintf(stderr, "slabkvd %s: %s and %s are needed, two different stores\n%s", what->name,
+		what->from, what->to, what->usage);
 	return EXIT_USAGE;
 }
 
-static int end(const char *command, const struct copy *c, int rc)
+bool skv_copy_is_asked(const char *command)
 {
-	if (rc == SKV_OK) {
-		copy_tell(c, "done");
-		return 0;
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (strcmp(commands[i].name, command) == 0)
+			return true;
+	return false;
+}
+
+int skv_copy_main(int argc, char **argv)
+{
+	const struct command *what = commands;
+	const char *from = NULL, *to = NULL;
+	struct copy c = { .slices = 0 };
+	int status, rc;
+
+	while (strcmp(what->name, argv[0]) != 0)
+		what++;
+	status = parse(what, argc, argv, &from, &to);
+	if (status >= 0)
+		return status;
+	if (strcmp(what->name, "backup") == 0)
+		rc = backup(&c, from, to);
+	else
+		rc = copy_store(&c, from, to, false,
+				strcmp(what->name, "restore") == 0 ? SKV_STORE_BACKUP : NULL);
+	if (rc != SKV_OK) {
+		fprintf(stderr, "slabkvd %s: %s\n", what->name,
+			c.err.message[0] ? c.err.message : skv_status_text(rc));
+		return EXIT_PROBLEM;
 	}
-	fprintf(stderr, "slabkvd %s: %s\n", command,
-		c->err.message[0] ? c->err.message : skv_status_text(rc));
-	return EXIT_PROBLEM;
-}
-
-int skv_backup_main(int argc, char **argv)
-{
-	const char *store = NULL, *file = NULL;
-	struct copy c = { .slices = 0 };
-	int status = parse(argc, argv, "--to", &store, &file);
-
-	return status ? status < 0 ? 0 : status : end(argv[0], &c, backup(&c, store, file));
-}
-
-int skv_restore_main(int argc, char **argv)
-{
-	const char *store = NULL, *file = NULL;
-	struct copy c = { .slices = 0 };
-	int status = parse(argc, argv, "--from", &store, &file);
-
-	if (status)
-		return status < 0 ? 0 : status;
-	status = end(argv[0], &c, once(&c, file, store, false));
-	if (status == 0)
+	copy_tell(&c, "done");
+	if (strcmp(what->name, "restore") == 0)
 		puts("Make sure that no manager goes on with the store it was made of, then start "
 		     "one on this with --adopt, once.");
-	return status;
+	return 0;
 }

@@ -80,14 +80,6 @@ static int open_end(struct copy_end *e, const char *text, bool must_exist, struc
 	return skv_store_open(skv_store_backend(text), &o, &e->store, err);
 }
 
-int copy_open(struct copy *c, const char *from, const char *to)
-{
-	int rc = open_end(&c->from, from, true, &c->err);
-
-	c->renewed_ms = c->told_ms = now_ms();
-	return rc == SKV_OK ? open_end(&c->to, to, false, &c->err) : rc;
-}
-
 static int own(struct copy_end *e, uint32_t partition, struct skv_error *err)
 {
 	char holder[192] = "", name[192];
@@ -104,13 +96,6 @@ static int own(struct copy_end *e, uint32_t partition, struct skv_error *err)
 	return rc;
 }
 
-int copy_own(struct copy *c, bool live)
-{
-	int rc = live ? SKV_OK : own(&c->from, 0, &c->err);
-
-	return rc == SKV_OK ? own(&c->to, 0, &c->err) : rc;
-}
-
 static void close_end(struct copy_end *e)
 {
 	if (!e->store)
@@ -120,15 +105,6 @@ static void close_end(struct copy_end *e)
 			skv_store_release(e->store, p, e->fence[p].number, NULL);
 	skv_store_close(e->store);
 	e->store = NULL;
-}
-
-void copy_close(struct copy *c)
-{
-	close_end(&c->to);
-	close_end(&c->from);
-	skv_free(c->seen);
-	c->seen = NULL;
-	c->n_seen = c->cap_seen = 0;
 }
 
 static int note_any(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
@@ -224,7 +200,6 @@ static int copy_partition(struct copy *c)
 		rc = skv_store_load(c->from.store, c->partition, &base, &sink, &c->err);
 	if (rc == SKV_OK)
 		rc = end_checkpoint(c);
-	c->partitions++;
 	return rc;
 }
 
@@ -295,7 +270,7 @@ static int put_marks(struct copy *c, const char *mark)
 	return rc;
 }
 
-int copy_run(struct copy *c, const char *mark)
+static int run(struct copy *c, const char *mark)
 {
 	int rc = check_empty(c);
 
@@ -322,5 +297,25 @@ int copy_run(struct copy *c, const char *mark)
 	if (rc == SKV_OK)
 		rc = skv_store_del(c->to.store, &c->to.fence[0], SKV_STORE_UNFINISHED, c->version,
 				   &c->err);
+	return rc;
+}
+
+int copy_store(struct copy *c, const char *from, const char *to, bool live, const char *mark)
+{
+	int rc = open_end(&c->from, from, true, &c->err);
+
+	c->renewed_ms = c->told_ms = now_ms();
+	if (rc == SKV_OK)
+		rc = open_end(&c->to, to, false, &c->err);
+	if (rc == SKV_OK && !live)
+		rc = own(&c->from, 0, &c->err);
+	if (rc == SKV_OK)
+		rc = own(&c->to, 0, &c->err);
+	if (rc == SKV_OK)
+		rc = run(c, mark);
+	close_end(&c->to);
+	close_end(&c->from);
+	skv_free(c->seen);
+	c->seen = NULL;
 	return rc;
 }

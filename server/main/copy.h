@@ -27,23 +27,19 @@ struct copy {
 	uint64_t checkpoint; /* its id; 0 = none begun */
 	uint32_t n_slices;   /* its own */
 	uint64_t n_records;
-	uint32_t partitions, slices; /* of all */
+	uint32_t slices; /* of all */
 	uint64_t records, documents, bytes, version;
 	struct copy_seen *seen; /* documents before the journal was read, of a live source */
 	size_t n_seen, cap_seen;
 	bool changed; /* one of them is another now */
 };
 
-/* Opens both ends. `from` must exist. Also after a failure, copy_close. */
-int copy_open(struct copy *c, const char *from, const char *to);
-/* Owns both, or (`live`) the target alone: others run on the source, and it is read as a standby
- * reads it. SKV_E_NOT_OWNER: a manager runs on what is to be owned. */
-int copy_own(struct copy *c, bool live);
-/* Copies. `mark` (NULL: none) is a document that each partition of the target gets. The target is
- * unfinished (SKV_STORE_UNFINISHED) until the last step. SKV_E_CONFLICT: the target holds something
+/* Copies. `from` must exist. Both are owned meanwhile, or (`live`) the target alone: others run on
+ * the source, and it is read as a standby reads it. `mark` (NULL: none) is a document that each
+ * partition of the target gets. The target is unfinished (SKV_STORE_UNFINISHED) until the last step.
+ * SKV_E_NOT_OWNER: a manager runs on what is to be owned. SKV_E_CONFLICT: the target holds something
  * already; or, of a live source, the registry changed meanwhile (c->changed): begin again. */
-int copy_run(struct copy *c, const char *mark);
+int copy_store(struct copy *c, const char *from, const char *to, bool live, const char *mark);
 void copy_tell(const struct copy *c, const char *how);
-void copy_close(struct copy *c);
 
 #endif

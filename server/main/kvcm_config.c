@@ -6,7 +6,6 @@
 #include "kvcm_internal.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -34,20 +33,6 @@ void kvcm_command_destroy(struct kvcm_command *c)
 	memset(c, 0, sizeof *c);
 }
 
-static char *trim(char *s)
-{
-	char *end;
-
-	while (isspace((unsigned char)*s))
-		s++;
-	end = s + strlen(s);
-	while (end > s && isspace((unsigned char)end[-1]))
-		end--;
-	assert(end >= s);
-	*end = '\0';
-	return s;
-}
-
 /* "key = value"; changes `text`. */
 static int set_pair(struct kvcm_reading *r, char *text, enum skv_param_source source,
 		    const char *where, struct skv_error *err)
@@ -58,7 +43,8 @@ static int set_pair(struct kvcm_reading *r, char *text, enum skv_param_source so
 		return skv_fail(err, SKV_E_INVALID, NULL, "%s: expected 'key=value', not '%.64s'",
 				where, text);
 	*equals = '\0';
-	return kvcm_key_set(r, trim(text), trim(equals + 1), source, where, err);
+	return kvcm_key_set(r, skv_param_trim(text), skv_param_trim(equals + 1), source, where,
+			    err);
 }
 
 static int read_file(struct kvcm_reading *r, const char *path, struct skv_error *err)
@@ -78,7 +64,7 @@ static int read_file(struct kvcm_reading *r, const char *path, struct skv_error 
 
 		snprintf(where, sizeof where, "%.160s:%u", path, ++number);
 		line[strcspn(line, "#")] = '\0';
-		text = trim(line);
+		text = skv_param_trim(line);
 		if (*text)
 			rc = set_pair(r, text, SKV_FROM_FILE, where, err);
 	}

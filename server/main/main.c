@@ -36,14 +36,10 @@ int main(int argc, char **argv, char **envp)
 		return skv_kvcm_main(argc, argv, envp);
 	if (argc > 1 && strcmp(argv[1], "fsck") == 0)
 		return skv_fsck_main(argc - 1, argv + 1);
-	if (argc > 1 && strcmp(argv[1], "migrate") == 0)
-		return skv_migrate_main(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "check-config") == 0)
 		return skv_check_config_main(argc - 1, argv + 1, envp);
-	if (argc > 1 && strcmp(argv[1], "backup") == 0)
-		return skv_backup_main(argc - 1, argv + 1);
-	if (argc > 1 && strcmp(argv[1], "restore") == 0)
-		return skv_restore_main(argc - 1, argv + 1);
+	if (argc > 1 && skv_copy_is_asked(argv[1]))
+		return skv_copy_main(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "simulate") == 0)
 		return skv_simulate_main(argc - 1, argv + 1);
 	skv_log_setup(STDERR_FILENO, skv_params_want_json(argc, argv, envp), SKV_LOG_INFO);

@@ -79,12 +79,10 @@ int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compa
 
 /* `slabkvd fsck ...`: argv[0] is "fsck". 0 clean, 1 problems, 2 could not check. */
 int skv_fsck_main(int argc, char **argv);
-/* `slabkvd migrate ...`: 0 done, 1 not done, 2 wrong arguments. */
-int skv_migrate_main(int argc, char **argv);
 /* `slabkvd check-config ...`: 0 nothing is wrong, 1 something is, 2 wrong arguments. */
 int skv_check_config_main(int argc, char **argv, char **envp);
-/* `slabkvd backup ...` and `slabkvd restore ...`: as migrate. */
-int skv_backup_main(int argc, char **argv);
-int skv_restore_main(int argc, char **argv);
+/* `slabkvd migrate ...`, `backup ...` and `restore ...`: 0 done, 1 not done, 2 wrong arguments. */
+bool skv_copy_is_asked(const char *command);
+int skv_copy_main(int argc, char **argv);
 
 #endif

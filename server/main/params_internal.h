@@ -30,6 +30,8 @@ void skv_param_range(const struct param *row, char *out);
 /* Parses `text` into row `i`. `where` begins the error message. */
 int skv_param_set(struct skv_params *p, enum skv_param i, const char *text,
 		  enum skv_param_source source, const char *where, struct skv_error *err);
+/* Cuts white space off both ends; changes `s`. */
+char *skv_param_trim(char *s);
 /* Row of that name, '-' counting as '_'; SKV_PARAM_COUNT if there is none. */
 enum skv_param skv_param_find(const char *name);
 /* Checks values that depend on each other. */

@@ -42,7 +42,7 @@ enum skv_param skv_param_find(const char *name)
 	return find_row(name, strlen(name), false);
 }
 
-static char *trim(char *s)
+char *skv_param_trim(char *s)
 {
 	char *end;
 
@@ -74,7 +74,7 @@ static int told(struct listener *l, int rc, const struct skv_error *err)
 static int read_line(struct skv_params *p, char *line, unsigned number, const char *where,
 		     struct skv_error *err)
 {
-	char *text = trim(line);
+	char *text = skv_param_trim(line);
 	char *equals;
 	enum skv_param i;
 
@@ -84,7 +84,7 @@ static int read_line(struct skv_params *p, char *line, unsigned number, const ch
 	if (!equals)
 		return skv_fail(err, SKV_E_INVALID, NULL, "%s: expected 'name = value'", where);
 	*equals = '\0';
-	text = trim(text);
+	text = skv_param_trim(text);
 	i = find_row(text, strlen(text), false);
 	if (i == SKV_PARAM_COUNT)
 		return skv_fail(err, SKV_E_INVALID, NULL,
@@ -95,7 +95,7 @@ static int read_line(struct skv_params *p, char *line, unsigned number, const ch
 				where);
 	assert(i < SKV_PARAM_COUNT);
 	p->line[i] = number;
-	return skv_param_set(p, i, trim(equals + 1), SKV_FROM_FILE, where, err);
+	return skv_param_set(p, i, skv_param_trim(equals + 1), SKV_FROM_FILE, where, err);
 }
 
 static int read_file(struct skv_params *p, const char *path, struct listener *l,
@@ -245,30 +245,23 @@ static int read_args(struct skv_params *p, int argc, char *const *argv, enum skv
 
 /* ---- values that depend on each other -------------------------------------------------------- */
 
-static int check_order(uint64_t low, uint64_t high, const char *low_name, const char *high_name,
+/* The first of each pair is at most the second. */
+static const enum skv_param ordered[][2] = {
+	{ SKV_PARAM_lease_default_ms, SKV_PARAM_lease_max_ms },
+	{ SKV_PARAM_session_default_ms, SKV_PARAM_session_max_ms },
+	{ SKV_PARAM_body_max, SKV_PARAM_body_total_max },
+};
+
+static int check_order(const struct skv_params *p, const enum skv_param pair[2],
 		       struct skv_error *err)
 {
-	if (low <= high)
+	const struct param *low = &skv_param_rows[pair[0]], *high = &skv_param_rows[pair[1]];
+
+	if (*(const uint64_t *)((const char *)p + low->offset) <=
+	    *(const uint64_t *)((const char *)p + high->offset))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, low_name, "%s is above %s: lower it, or raise %s",
-			low_name, high_name, high_name);
-}
-
-static int check_leases(const struct skv_params *p, struct skv_error *err)
-{
-	return check_order(p->lease_default_ms, p->lease_max_ms, "lease_default_ms",
-			   "lease_max_ms", err);
-}
-
-static int check_sessions(const struct skv_params *p, struct skv_error *err)
-{
-	return check_order(p->session_default_ms, p->session_max_ms, "session_default_ms",
-			   "session_max_ms", err);
-}
-
-static int check_bodies(const struct skv_params *p, struct skv_error *err)
-{
-	return check_order(p->body_max, p->body_total_max, "body_max", "body_total_max", err);
+	return skv_fail(err, SKV_E_INVALID, low->name, "%s is above %s: lower it, or raise %s",
+			low->name, high->name, high->name);
 }
 
 /* It is sent in the header Location, with a path appended. */
@@ -325,11 +318,12 @@ static int check_kvcm_ports(const struct skv_params *p, struct skv_error *err)
 static int check_all(const struct skv_params *p, struct listener *l, struct skv_error *err)
 {
 	static int (*const checks[])(const struct skv_params *p, struct skv_error *err) = {
-		check_leases, check_sessions, check_bodies, check_advertise, check_certificate,
-		check_client_ca, check_adopt, check_kvcm_ports,
+		check_advertise, check_certificate, check_client_ca, check_adopt, check_kvcm_ports,
 	};
 	int rc = SKV_OK;
 
+	for (size_t i = 0; rc == SKV_OK && i < sizeof ordered / sizeof ordered[0]; i++)
+		rc = told(l, check_order(p, ordered[i], err), err);
 	for (size_t i = 0; rc == SKV_OK && i < sizeof checks / sizeof checks[0]; i++)
 		rc = told(l, checks[i](p, err), err);
 	return rc;
