@@ -7,11 +7,9 @@
 #include "internal.h"
 
 #include <assert.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <skv/clock.h>
 #include <skv/mem.h>
 
 void skv_grpc_options_init(struct skv_port_options *o)
@@ -91,17 +89,6 @@ uint16_t skv_grpc_port(const struct skv_grpc *g) { return g->bound.port; }
 
 const char *skv_grpc_address(const struct skv_grpc *g) { return g->bound.text; }
 
-/* Polls every few milliseconds: it happens once in a process's life, and the code that ends a call
- * must not have to touch the transport afterwards. */
-static uint64_t await_zero(const struct skv_grpc *g, enum gauge which, uint32_t timeout_ms)
-{
-	uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;
-
-	while (skv_gauge_get(&g->s->metrics, which) > 0 && skv_now_ms(&skv_clock_system) < end)
-		poll(NULL, 0, 5);
-	return skv_gauge_get(&g->s->metrics, which);
-}
-
 uint32_t skv_grpc_drain(struct skv_grpc *g, uint32_t timeout_ms)
 {
 	if (!g->loops)
@@ -109,12 +96,12 @@ uint32_t skv_grpc_drain(struct skv_grpc *g, uint32_t timeout_ms)
 	if (!atomic_exchange(&g->draining, true))
 		for (uint32_t i = 0; i < g->n_loops; i++)
 			skv_grpc_loop_wake(&g->loops[i]);
-	return (uint32_t)await_zero(g, GAUGE_grpc_in_flight, timeout_ms);
+	return skv_gauge_await_zero(&g->s->metrics, GAUGE_grpc_in_flight, timeout_ms);
 }
 
 bool skv_grpc_quiet(struct skv_grpc *g, uint32_t timeout_ms)
 {
-	return await_zero(g, GAUGE_grpc_parked, timeout_ms) == 0;
+	return skv_gauge_await_zero(&g->s->metrics, GAUGE_grpc_parked, timeout_ms) == 0;
 }
 
 void skv_grpc_destroy(struct skv_grpc *g)

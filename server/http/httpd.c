@@ -12,10 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <skv/clock.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 #include <skv/tls.h>
@@ -189,25 +187,13 @@ uint16_t skv_httpd_port(const struct skv_httpd *f) { return f->bound.port; }
 
 const char *skv_httpd_url(const struct skv_httpd *f) { return f->url; }
 
-/* Polls every few milliseconds: it happens once in a process's life, and the code that ends a
- * request must not have to touch the transport afterwards. */
-static uint32_t await_zero(const struct skv_httpd *f, enum gauge which, uint32_t timeout_ms)
-{
-	const struct timespec pause = { 0, 5 * 1000 * 1000 };
-	uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;
-
-	while (skv_gauge_get(&f->s->metrics, which) > 0 && skv_now_ms(&skv_clock_system) < end)
-		nanosleep(&pause, NULL);
-	return (uint32_t)skv_gauge_get(&f->s->metrics, which);
-}
-
 void skv_httpd_leave(struct skv_httpd *f, uint32_t ms)
 {
 	if (!f->bound.inherited)
 		return;
 	skv_accept_stop(f);
 	atomic_store(&f->s->leaving, true);
-	await_zero(f, GAUGE_http_open_connections, ms);
+	skv_gauge_await_zero(&f->s->metrics, GAUGE_http_open_connections, ms);
 }
 
 uint32_t skv_httpd_drain(struct skv_httpd *f, uint32_t timeout_ms)
@@ -215,12 +201,12 @@ uint32_t skv_httpd_drain(struct skv_httpd *f, uint32_t timeout_ms)
 	if (f->bound.inherited) /* else an answer is better than to wait for nothing */
 		skv_accept_stop(f);
 	atomic_store(&f->s->draining, true);
-	return await_zero(f, GAUGE_http_in_flight, timeout_ms);
+	return skv_gauge_await_zero(&f->s->metrics, GAUGE_http_in_flight, timeout_ms);
 }
 
 bool skv_httpd_quiet(struct skv_httpd *f, uint32_t timeout_ms)
 {
-	return await_zero(f, GAUGE_http_parked, timeout_ms) == 0;
+	return skv_gauge_await_zero(&f->s->metrics, GAUGE_http_parked, timeout_ms) == 0;
 }
 
 void skv_httpd_destroy(struct skv_httpd *f)

@@ -45,8 +45,8 @@ static int check_mode(const struct auth *a, FILE *f, struct skv_error *err)
 	return SKV_OK;
 }
 
-static int add_line(const struct auth *a, char *line, unsigned number, struct auth_table *t,
-		    struct skv_error *err)
+int skv_auth_add_line(struct auth_table *t, char *line, const char *where, unsigned number,
+		      struct skv_error *err)
 {
 	void *grown = t->v;
 	bool found;
@@ -58,7 +58,7 @@ static int add_line(const struct auth *a, char *line, unsigned number, struct au
 	assert(t->n < t->cap);
 	t->v[t->n] = (struct auth_token){ 0 };
 	snprintf(t->v[t->n].name, sizeof t->v[t->n].name, "line-%u", number);
-	rc = skv_token_read(line, a->path, number, &t->v[t->n], &found, err);
+	rc = skv_token_read(line, where, number, &t->v[t->n], &found, err);
 	t->n += rc == SKV_OK && found;
 	return rc;
 }
@@ -76,7 +76,7 @@ static int read_table(const struct auth *a, struct auth_table *t, struct skv_err
 				strerror(errno));
 	rc = check_mode(a, f, err);
 	while (rc == SKV_OK && getline(&line, &size, f) >= 0)
-		rc = add_line(a, line, ++number, t, err);
+		rc = skv_auth_add_line(t, line, a->path, ++number, err);
 	if (rc == SKV_OK && t->n == 0)
 		rc = skv_fail(err, SKV_E_INVALID, "tokens_file",
 			      "%s holds no token: add the line that 'slabkv token new --role "

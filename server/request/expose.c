@@ -118,33 +118,23 @@ static void write_stats(const struct skv_stats *s, struct skv_buf *out)
 #define WRITE_GAUGE(name, help, value) gauge(out, #name, help, value);
 	SKV_STATS_GAUGES(WRITE_GAUGE)
 #undef WRITE_GAUGE
-#define WRITE_STORAGES(metric, help, value)							\
-	skv_metrics_head(out, #metric, "", "gauge", help);					\
-	for (uint32_t i = 0; i < s->n_storages; i++) {						\
-		const struct skv_storage_view *v = &s->storages[i];				\
-		skv_buf_printf(out, "slabkv_" #metric "{storage=\"%s\"} %" PRIu64 "\n",	\
-			       v->spec.name, (uint64_t)(value));				\
+#define WRITE_EACH(kind, suffix, type, metric, help, value)                                      \
+	skv_metrics_head(out, #metric, suffix, type, help);                                      \
+	for (uint32_t i = 0; i < s->n_##kind##s; i++) {                                          \
+		const struct skv_##kind##_view *v = &s->kind##s[i];                              \
+		skv_buf_printf(out, "slabkv_" #metric suffix "{" #kind "=\"%s\"} %" PRIu64 "\n", \
+			       v->spec.name, (uint64_t)(value));                                 \
 	}
+#define WRITE_STORAGES(...) WRITE_EACH(storage, "", "gauge", __VA_ARGS__)
 	SKV_STORAGE_GAUGES(WRITE_STORAGES)
 #undef WRITE_STORAGES
-#define WRITE_GROUPS(metric, help, value)							\
-	skv_metrics_head(out, #metric, "", "gauge", help);					\
-	for (uint32_t i = 0; i < s->n_groups; i++) {						\
-		const struct skv_group_view *v = &s->groups[i];					\
-		skv_buf_printf(out, "slabkv_" #metric "{group=\"%s\"} %" PRIu64 "\n",		\
-			       v->spec.name, (uint64_t)(value));				\
-	}
+#define WRITE_GROUPS(...) WRITE_EACH(group, "", "gauge", __VA_ARGS__)
 	SKV_GROUP_GAUGES(WRITE_GROUPS)
 #undef WRITE_GROUPS
-#define WRITE_GROUPS(metric, help, value)							\
-	skv_metrics_head(out, #metric, "_total", "counter", help);				\
-	for (uint32_t i = 0; i < s->n_groups; i++) {						\
-		const struct skv_group_view *v = &s->groups[i];					\
-		skv_buf_printf(out, "slabkv_" #metric "_total{group=\"%s\"} %" PRIu64 "\n",	\
-			       v->spec.name, (uint64_t)(value));				\
-	}
+#define WRITE_GROUPS(...) WRITE_EACH(group, "_total", "counter", __VA_ARGS__)
 	SKV_GROUP_COUNTERS(WRITE_GROUPS)
 #undef WRITE_GROUPS
+#undef WRITE_EACH
 #define WRITE_INSTANCES(metric, help, value)                                                 \
 	skv_metrics_head(out, #metric, "", "gauge", help);                                   \
 	for (uint32_t i = 0; i < s->n_instances; i++) {                                      \

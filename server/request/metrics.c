@@ -10,8 +10,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 
+#include <skv/clock.h>
 #include <skv/mem.h>
 
 static _Thread_local unsigned my_shard; /* 0 = none yet, else shard + 1 */
@@ -109,6 +111,15 @@ uint64_t skv_gauge_move(struct metrics *m, enum gauge which, int n)
 uint64_t skv_gauge_get(const struct metrics *m, enum gauge which)
 {
 	return atomic_load(&m->gauges[which]);
+}
+
+uint32_t skv_gauge_await_zero(const struct metrics *m, enum gauge which, uint32_t timeout_ms)
+{
+	const uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;
+
+	while (skv_gauge_get(m, which) > 0 && skv_now_ms(&skv_clock_system) < end)
+		poll(NULL, 0, 5);
+	return (uint32_t)skv_gauge_get(m, which);
 }
 
 uint64_t skv_metrics_get(const struct metrics *m, enum metric which)

@@ -42,18 +42,12 @@ static int add_lines(const struct skv_doc *doc, struct auth_table *t, struct skv
 		memcpy(text, doc->text, strlen(doc->text) + 1);
 	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line && rc == SKV_OK;
 	     line = strtok_r(NULL, "\n", &rest)) {
-		void *grown = t->v;
-		bool found = false;
+		const size_t before = t->n;
 
-		if (skv_grow(&grown, &t->cap, t->n + 1, sizeof *t->v) != SKV_OK)
-			return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-		t->v = grown;
-		assert(t->n < t->cap);
-		t->v[t->n] = (struct auth_token){ 0 };
-		rc = skv_token_read(line, doc->name, ++number, &t->v[t->n], &found, err);
-		snprintf(t->v[t->n].name, sizeof t->v[t->n].name, "%s",
-			 doc->name + strlen(PREFIX));
-		t->n += rc == SKV_OK && found;
+		rc = skv_auth_add_line(t, line, doc->name, ++number, err);
+		if (t->n > before)
+			snprintf(t->v[before].name, sizeof t->v[before].name, "%s",
+				 doc->name + strlen(PREFIX));
 	}
 	return rc;
 }

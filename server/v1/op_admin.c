@@ -53,8 +53,9 @@ LIST_RUN(group, page.tenant)
 /* Another manager may ask for those of all tenants. */
 LIST_RUN(instance, *r->caller.tenant ? r->caller.tenant : NULL)
 
-static int get_storage(struct skv_request *r, const char *name)
+int skv_op_storage_get_run(struct skv_request *r)
 {
+	const char *name = r->param[0].value;
 	struct skv_storage_view *v;
 	int rc;
 
@@ -65,8 +66,6 @@ static int get_storage(struct skv_request *r, const char *name)
 		v1_of(r)->answer = v;
 	return rc;
 }
-
-int skv_op_storage_get_run(struct skv_request *r) { return get_storage(r, r->param[0].value); }
 
 int skv_op_storage_put_run(struct skv_request *r)
 {
@@ -81,7 +80,7 @@ int skv_op_storage_put_run(struct skv_request *r)
 		return rc;
 	spec.name = r->param[0].value;
 	rc = skv_cluster_storage_put(skv_request_cluster(r), &spec, how, &r->created, &r->err);
-	return rc == SKV_OK ? get_storage(r, spec.name) : rc;
+	return rc == SKV_OK ? skv_op_storage_get_run(r) : rc;
 }
 
 int skv_op_storage_delete_run(struct skv_request *r)
@@ -148,8 +147,9 @@ int skv_op_file_put_run(struct skv_request *r)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int get_group(struct skv_request *r, const char *name)
+int skv_op_group_get_run(struct skv_request *r)
 {
+	const char *name = r->param[0].value;
 	struct skv_group_view *v;
 	int rc;
 
@@ -160,8 +160,6 @@ static int get_group(struct skv_request *r, const char *name)
 		v1_of(r)->answer = v;
 	return rc;
 }
-
-int skv_op_group_get_run(struct skv_request *r) { return get_group(r, r->param[0].value); }
 
 int skv_op_group_put_run(struct skv_request *r)
 {
@@ -188,7 +186,7 @@ int skv_op_group_put_run(struct skv_request *r)
 				   &r->created, &r->err);
 	if (rc != SKV_OK && claimed)
 		skv_tenant_disclaim(r, spec.name);
-	return rc == SKV_OK ? get_group(r, spec.name) : rc;
+	return rc == SKV_OK ? skv_op_group_get_run(r) : rc;
 }
 
 int skv_op_group_delete_run(struct skv_request *r)
@@ -204,18 +202,16 @@ int skv_op_group_delete_run(struct skv_request *r)
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-static int get_instance(struct skv_request *r, const char *id)
+int skv_op_instance_get_run(struct skv_request *r)
 {
 	struct skv_instance_view *v;
-	int rc = skv_cluster_instance(skv_request_cluster(r), r->caller.tenant, id, &r->arena, &v,
-				      &r->err);
+	int rc = skv_cluster_instance(skv_request_cluster(r), r->caller.tenant, r->param[0].value,
+				      &r->arena, &v, &r->err);
 
 	if (rc == SKV_OK)
 		v1_of(r)->answer = v;
 	return rc;
 }
-
-int skv_op_instance_get_run(struct skv_request *r) { return get_instance(r, r->param[0].value); }
 
 int skv_op_instance_put_run(struct skv_request *r)
 {
@@ -239,7 +235,7 @@ int skv_op_instance_put_run(struct skv_request *r)
 	spec.tenant = r->caller.tenant;
 	spec.id = r->param[0].value;
 	rc = skv_cluster_instance_put(skv_request_cluster(r), &spec, how, &r->created, &r->err);
-	return rc == SKV_OK ? get_instance(r, spec.id) : rc;
+	return rc == SKV_OK ? skv_op_instance_get_run(r) : rc;
 }
 
 /* ?unused_s=N: only if unused so long, and empty unless ?with_blocks=true. */

@@ -67,6 +67,10 @@ struct caller {
 	uint64_t token;           /* a part of the hash of the one that was shown; 0 = none */
 };
 
+/* Appends the token of a line (skv_token_read); a line without one adds nothing. */
+int skv_auth_add_line(struct auth_table *t, char *line, const char *where, unsigned number,
+		      struct skv_error *err);
+
 /* `path` "" or NULL = no tokens. Reads the file: SKV_E_INVALID with the remedy. */
 int skv_auth_init(struct auth *a, const char *path, struct skv_error *err);
 void skv_auth_destroy(struct auth *a);
