@@ -30,8 +30,8 @@ int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *
 		   size_t n_block_keys, const int64_t *token_ids, size_t n_token_ids, uint32_t max,
 		   struct kvcm_keys *out);
 
-/* Keeps the keys that the mask leaves, in their order. index[i] (NULL: not wanted) is the number that
- * the i-th of them had before. */
+/* Keeps the keys that the mask leaves, in their order. index[i] (NULL: not wanted) is the number
+ * that the i-th of them had before. */
 int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
 		       struct kvcm_keys *keys, uint32_t *index);
 /* Appends n locations of a portion at `to`, and the files of the portion, which get numbers behind
@@ -82,7 +82,7 @@ int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_a
 int kvcm_ask_join(struct kvcm_ask *ask);
 /* Then: what was asked for were keys from `at` on of `n`; all others are misses. */
 int kvcm_ask_place(struct kvcm_ask *ask, uint32_t at, uint32_t n);
-/* Nothing is leased or used by these. Counts what a lookup of the keys would match: BATCH all, other
+/* Nothing is leased or used by these. Counts the keys that a lookup would match: BATCH all, other
  * modes up to the first portion that does not match wholly. */
 int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys,
 		 const struct skv_lookup_req *how, uint32_t *sum);

@@ -36,9 +36,9 @@ struct copy {
 
 /* Copies. `from` must exist. Both are owned meanwhile, or (`live`) the target alone: others run on
  * the source, and it is read as a standby reads it. `mark` (NULL: none) is a document that each
- * partition of the target gets. The target is unfinished (SKV_STORE_UNFINISHED) until the last step.
- * SKV_E_NOT_OWNER: a manager runs on what is to be owned. SKV_E_CONFLICT: the target holds something
- * already; or, of a live source, the registry changed meanwhile (c->changed): begin again. */
+ * partition of the target gets. Until the last step the target is SKV_STORE_UNFINISHED.
+ * SKV_E_NOT_OWNER: a manager runs on what is to be owned. SKV_E_CONFLICT: the target is not empty;
+ * or, of a live source, the registry changed meanwhile (c->changed): begin again. */
 int copy_store(struct copy *c, const char *from, const char *to, bool live, const char *mark);
 void copy_tell(const struct copy *c, const char *how);
 

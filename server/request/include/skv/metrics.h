@@ -85,8 +85,8 @@ uint64_t skv_metrics_get(const struct metrics *m, enum metric which);
 /* Moves a gauge; returns what it was before. */
 uint64_t skv_gauge_move(struct metrics *m, enum gauge which, int n);
 uint64_t skv_gauge_get(const struct metrics *m, enum gauge which);
-/* Waits until the gauge is 0, at most so long, and returns its value. Polls: at the end of a process
- * only, and the code that ends a call must not have to touch the transport afterwards. */
+/* Waits until the gauge is 0, at most so long, and returns its value. Polls: it is for the end of a
+ * process, and the code that ends a call must not have to touch the transport afterwards. */
 uint32_t skv_gauge_await_zero(const struct metrics *m, enum gauge which, uint32_t timeout_ms);
 
 /* "# HELP ...\n# TYPE ...\n" of one metric. */
