@@ -23,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <skv/bytes.h>
@@ -141,15 +140,8 @@ static int read_owner(const struct file_storage *s, int dir, const char *name,
 	return SKV_OK;
 }
 
-static bool is_whole(int dir, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-	       st.st_size >= (off_t)OWNER_BYTES;
-}
-
-/* One name of the directory. SKV_E_NOT_FOUND: none that counts. */
+/* One name of the directory. SKV_E_NOT_FOUND: none that counts. `mine` is known by its name: reading
+ * it, and on 3FS even its size, waits for a lost node that has its bytes. */
 static int take_name(const struct file_storage *s, int dir, const char *name,
 		     const struct skv_storage_owner *mine, struct skv_storage_owner *o,
 		     struct skv_error *err)
@@ -159,7 +151,7 @@ static int take_name(const struct file_storage *s, int dir, const char *name,
 
 	if (!incarnation_of(name, &o->incarnation))
 		return SKV_E_NOT_FOUND;
-	if (mine && mine->incarnation == o->incarnation && is_whole(dir, name)) {
+	if (mine && mine->incarnation == o->incarnation) {
 		*o = *mine;
 		return SKV_OK;
 	}

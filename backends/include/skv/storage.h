@@ -198,8 +198,9 @@ static inline bool skv_storage_has_owners(const struct skv_storage_ops *ops)
 }
 
 /* Lists them, the greatest incarnation first. Incompletely written ones are left out: their writer
- * reads the list afterwards. Damaged ones get a nonce of zeros. The file of `mine` (NULL: none) may
- * be taken as it was, unread: bytes of a file may wait for a lost node, names do not.
+ * reads the list afterwards. Damaged ones get a nonce of zeros. The file of `mine` (NULL: none) is
+ * taken as it was when its name is there: the bytes of a file, and on 3FS its size, may wait for a
+ * lost node, names do not.
  * SKV_E_TOO_MANY. */
 int skv_storage_owners(struct skv_storage *s, const struct skv_storage_owner *mine,
 		       struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,

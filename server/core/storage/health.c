@@ -145,12 +145,13 @@ static void count_change(struct device *d, enum storage_fault writes, bool reads
 
 static bool watch_locked(struct device *d, struct health_news *n)
 {
-	enum call_kind kind;
+	enum call_kind kind, read_kind;
 	const enum storage_fault writes = find_fault(d, false, &kind);
-	const bool reads = device_readable(d);
+	const enum storage_fault read_fault = find_fault(d, true, &read_kind);
+	const bool reads = read_fault == STORAGE_WELL;
 	char why[SKV_MESSAGE_MAX];
 
-	explain(d, writes, kind, why);
+	explain(d, reads ? writes : read_fault, reads ? kind : read_kind, why);
 	/* the partition comes or goes: no fault of the storage */
 	if (writes == STORAGE_FAILED && !why[0])
 		return false;
