@@ -47,8 +47,9 @@
 	" DELETE FROM copy_" #name " WHERE " key " = old." key "; END;"
 static const char make_copies[] = COPIES(MAKE);
 
-/* Rows without an equal one in the other table. Both ways find it by its key, so through both indexes: a damaged index
-   differs, too. `new` is a row of the outer table, as it is in the triggers. Linear: nothing is sorted. */
+/* Rows without an equal one in the other table. Both ways find it by its key, so through both
+ * indexes: a damaged index differs, too. `new` is a row of the outer table, as it is in the
+ * triggers. Nothing is sorted. */
 #define ALONE(of, in, list, row, key)                                                       \
 	"(SELECT count(*) FROM " of " AS new WHERE NOT EXISTS (SELECT 1 FROM " in " WHERE " \
 	key " = new." key " AND (" list ") IS (" row ")))"
