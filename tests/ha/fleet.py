@@ -242,14 +242,16 @@ def owner(members):
 
 
 class Fleet:
-    """Managers that share the partitions."""
+    """Managers that share the partitions. `first`: the class of the first one, who owns all before the others come."""
 
-    def __init__(self, program, servers, data, n=3, **more):
-        self.members = [Member(program, servers.url("spread", f"{data}-checkpoints"), data, **{**SHARED, **more}) for _ in range(n)]
+    def __init__(self, program, servers, data, n=3, partitions=PARTITIONS, first=Member, **more):
+        self.n_partitions, store = partitions, servers.url("spread", f"{data}-checkpoints")
+        more = {**SHARED, "partitions": partitions, **more}
+        self.members = [(Member if i else first)(program, store, data, **more) for i in range(n)]
 
     def __enter__(self):
         self.members[0].__enter__()
-        until(lambda: self.owned([self.members[0]]) == [PARTITIONS], 30, "an owner of all")
+        until(lambda: self.owned([self.members[0]]) == [self.n_partitions], 30, "an owner of all")
         for m in self.members[1:]:
             m.__enter__()
         return self
@@ -274,13 +276,13 @@ class Fleet:
 
     def shared(self, members):
         """All are owned, and nobody has more than its share: then how many each has."""
-        owned = self.owned(members)
-        return owned if sum(owned) == PARTITIONS and max(owned) <= -(-PARTITIONS // len(members)) else None
+        owned, all_of = self.owned(members), self.n_partitions
+        return owned if sum(owned) == all_of and max(owned) <= -(-all_of // len(members)) else None
 
-    def await_shared(self, members, what):
+    def await_shared(self, members, what, out=None):
         begin = time.monotonic()
         owned = until(lambda: self.shared(members), 60, what)
-        print(f"{what}: {owned} after {wait_ms(begin):.0f} ms", flush=True)
+        print(f"{what}: {owned} after {wait_ms(begin):.0f} ms", file=out, flush=True)
 
     def warm(self):
         return all(m.warm() for m in self.members)
