@@ -9,8 +9,8 @@
  * Each n is tried with all unsynced writes dropped and with random sectors of them left.
  *
  * The short scenario is tried at every n, at some with a sanitizer. The long one writes enough for
- * housekeeping to move the log into the database meanwhile; it is tried at some n here and at many
- * with the argument "all" (label long).
+ * housekeeping to move the log into the database meanwhile; it is tried at some n here, at fewer
+ * with a sanitizer, and at many with the argument "all" (label long).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,28 +274,32 @@ static void cut_everywhere(struct bench *b, const struct script *p, uint64_t ste
 }
 
 /* With a sanitizer some steps do: what is left after a cut is the other builds' business. */
-static uint64_t percent_of_short(void)
+static uint64_t percent(uint64_t of_other_builds, uint64_t with_sanitizer)
 {
-	return getenv("SKV_SANITIZED") ? 7 : 0;
+	return getenv("SKV_SANITIZED") ? with_sanitizer : of_other_builds;
 }
 
-static void power_is_cut_at_every_step(void **state)
+static void cut_short(struct bench *b, const struct script *p)
 {
-	cut_everywhere(*state, &short_script, 1, percent_of_short());
+	cut_everywhere(b, p, 1, percent(0, 7));
 }
 
-static void power_is_cut_while_the_log_is_moved(void **state)
+static void cut_long(struct bench *b, const struct script *p)
 {
 	if (all)
-		cut_everywhere(*state, &long_script, 7, 0);
+		cut_everywhere(b, p, 7, 0);
 	else
-		cut_everywhere(*state, &long_script, 1, 13);
+		cut_everywhere(b, p, 1, percent(13, 30));
 }
+
+static void power_is_cut_at_every_step(void **state) { cut_short(*state, &short_script); }
+
+static void power_is_cut_while_the_log_is_moved(void **state) { cut_long(*state, &long_script); }
 
 static void power_is_cut_between_appends_of_both_kinds(void **state)
 {
-	cut_everywhere(*state, &short_later, 1, percent_of_short());
-	cut_everywhere(*state, &long_later, all ? 7 : 1, all ? 0 : 13);
+	cut_short(*state, &short_later);
+	cut_long(*state, &long_later);
 }
 
 /* NORMAL, or later, without a sync: the test itself must be able to see a loss. */
