@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 
+ROUNDS = 8
 RECORD = ["/usr/bin/uftrace", "record", "--no-libcall", "--srcline", "-d", "trace"]
 ROW = re.compile(r"^ *\[ *(\d+)\] +([\d.]+) \| ( *)(?:([\w.]+)\(\)(;| \{)(?: /\* (\S+):\d+ \*/)?|\} /\* [\w.]+ \*/)")
 TICKS = ("tick_once", "watch_once")  # come round now and then, call or no call
@@ -105,18 +106,19 @@ def show(node, depth, out, everything):
 
 
 def look(todo, quiet_s):
-    """Does what is to be looked at; gives (name, begin, end), the first of which is of doing nothing: what happens then happens
-    anyway."""
+    """Does each of what is to be looked at ROUNDS times; gives (name, begin, end) of each time, the first of which is of doing nothing:
+    what happens then happens anyway."""
     time.sleep(0.5)
     windows = [(None, time.monotonic(), time.monotonic() + quiet_s)]
     time.sleep(quiet_s)
     for name, do in todo:
         do()  # once before, on the same connection: nothing is done for the first time
-        time.sleep(0.05)
-        begin = time.monotonic()
-        do()
-        time.sleep(0.02)
-        windows.append((name, begin, time.monotonic()))
+        for _ in range(ROUNDS):
+            time.sleep(0.05)
+            begin = time.monotonic()
+            do()
+            time.sleep(0.02)
+            windows.append((name, begin, time.monotonic()))
         time.sleep(0.3)
     return windows
 
@@ -134,12 +136,22 @@ def count(calls, window, name):
     return sum(bool(re.fullmatch(name, c[3])) for c in calls if window[1] <= c[1] <= window[2])
 
 
-def tell(calls, windows, numbers, everything):
-    """Prints each walk; of numbers alone if these are asked for."""
-    _, begin, end = windows[0]
+def calmest(calls, windows):
+    """(name, begin, end, trees) of each walk, of the round in which fewest functions of other things came between."""
+    (_, begin, end), *windows = windows
     anyway = {r[3] for r in calls if begin <= r[1] <= end}
-    for name, begin, end in windows[1:]:
+    found = {}
+    for name, begin, end in windows:
         trees = walk(calls, begin, end, anyway)
+        n = sum(len(x.functions) for t in trees for x in nodes(t))
+        if name not in found or n < found[name][0]:
+            found[name] = n, (name, begin, end, trees)
+    return [f[1] for f in found.values()]
+
+
+def tell(walked, numbers, everything):
+    """Prints what calmest() gave; numbers alone if these are asked for."""
+    for name, _, _, trees in walked:
         every = [n for t in trees for n in nodes(t) if n.path]
         files, functions = {n.path for n in every}, {(n.path, f) for n in every for f in n.functions}
         print(f"{'**' if not numbers else ''}{name}{'.**' if not numbers else ':'} {len(files)} files, {len(functions)} functions")
