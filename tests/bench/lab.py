@@ -4,6 +4,7 @@ Only the Python standard library. Everything lives below one temporary directory
 is started here ends with it.
 """
 
+import glob
 import json
 import os
 import platform
@@ -39,6 +40,32 @@ def commit():
     last = command([*git, "log", "-1", "--format=%h", "--", *PRODUCT]).stdout.strip()
     dirty = command([*git, "diff", "--quiet", "HEAD", "--", *PRODUCT]).returncode != 0
     return (last or "unknown") + ("-dirty" if last and dirty else "")
+
+
+def built(commit, folder):
+    """A build of another commit, in a worktree below `folder`."""
+    tree = os.path.join(folder, "tree")
+    subprocess.run(["git", "-C", SOURCE, "worktree", "add", "-q", "--detach", tree, commit], check=True)
+    print(f"building {commit}", flush=True)
+    for args in (["cmake", "-S", tree, "-B", tree + "/build", "-G", "Ninja", "-DBUILD_TESTING=OFF"],
+                 ["cmake", "--build", tree + "/build"]):
+        subprocess.run(args, check=True, stdout=subprocess.DEVNULL)
+    return tree + "/build"
+
+
+def manager_of(build):
+    """The program's name was another one before it was slabkvd."""
+    found = [p for p in glob.glob(os.path.join(build, "server/main/*d")) if os.access(p, os.X_OK) and os.path.isfile(p)]
+    if len(found) != 1:
+        raise SystemExit(f"tests/bench: no manager below {build}")
+    return found[0]
+
+
+def drop(folder):
+    """The worktree of built()."""
+    tree = os.path.join(folder, "tree")
+    if os.path.isdir(tree):
+        subprocess.run(["git", "-C", SOURCE, "worktree", "remove", "--force", tree], check=False)
 
 
 def machine():

@@ -1,5 +1,5 @@
 """replicated.py - a store on three real etcd servers ($SLABKV_TEST_ETCD), all on this machine: what its writers do beside SQLite's,
-and how long nobody answers when a standby that followed takes over.
+how long nobody answers when a standby that followed takes over, and what calls cost where managers share partitions.
 """
 
 import http.client
@@ -14,6 +14,7 @@ import time
 
 from capacity import line, median, starts
 from lab import SOURCE, Manager, Missing
+from pages import cpu_us
 
 sys.path[:0] = [os.path.join(SOURCE, "tests", name) for name in ("ha", "kvcm")]
 
@@ -178,4 +179,52 @@ def takeover(lab):
                restarted < 5000)
 
 
-ROWS = {"etcd-writers": writers, "takeover": takeover}
+MANAGERS, PARTITIONS, CLIENTS = 3, 16, 8
+SHARED = (("lookup of 1 key", ("lookup", 1), 1.3), ("start and finish of 1 block", ("start", 1), 2.5),
+          ("start and finish of 512 blocks", ("start", 512), 2.5))
+
+
+def is_shared(members):
+    """Each has its part of the partitions."""
+    own = [sum(p["state"] == "ready" for p in m.ask("GET", "/v1/cluster")[1]["partitions"]) for m in members]
+    return sum(own) == PARTITIONS and max(own) <= -(-PARTITIONS // len(members))
+
+
+def cpu_each(lab, members, op, keys):
+    """us of the managers' CPU for each key, by CLIENTS clients, each of which has a group and knows all managers."""
+    command = [lab.slabkv, "--url", ",".join(m.url for m in members), "--json", "--timeout", "60000", "bench", "--ops", op, "--keys",
+               str(keys), "--clients", "1", "--population", "4096", "--max-blocks", "100000000", "--seconds"]
+
+    def cost(seconds):
+        before = [cpu_us(m.process.pid) for m in members]
+        clients = [subprocess.Popen([*command, str(seconds)], stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
+        told = [json.loads(c.communicate()[0])["operations"][0] for c in clients]
+        assert all(t["success"] == 1 for t in told), told
+        return sum(cpu_us(m.process.pid) for m in members) - sum(before), sum(t["calls"] for t in told) * keys
+
+    short, long = cost(lab.seconds / 8), cost(lab.seconds)  # what both do besides, to begin and to end, is not counted
+    return (long[0] - short[0]) / (long[1] - short[1])
+
+
+def shared(lab):
+    """By the managers that share partitions, and by one that has a single one, in turns."""
+    with engine(lab) as servers:
+        name, store = engine_name(), url(lab, servers)
+        three = [Member(lab, f"shared-{n}", "--store", store, "--storage-root", os.path.join(lab.dir, "shared-data"), "--partitions",
+                        str(PARTITIONS), "--storage-capacity", "1G") for n in range(MANAGERS)]
+        lab.managers += three
+        one = [lab.manager("alone", "--store", servers.url("alone", tempfile.mkdtemp(prefix="checkpoints-", dir=lab.dir)), "--partitions", "1")]
+        try:
+            until(lambda: is_shared(three), 120, "partitions that are shared")
+            found = {what: [(cpu_each(lab, one, *call), cpu_each(lab, three, *call)) for _ in range(lab.rounds)]
+                     for what, call, _ in SHARED}
+        finally:
+            for m in (*three, *one):
+                m.remove()
+    for what, _, bar in SHARED:
+        alone, many = (median([pair[i] for pair in found[what]]) for i in range(2))
+        yield line(f"{what}, {CLIENTS} clients, {MANAGERS} managers x {PARTITIONS} partitions over {name}", f"<= {bar:g}x one of one, CPU",
+                   f"{many:.1f} us CPU a block = {many / alone:.1f}x", f"one manager, one partition: {alone:.1f} us", many <= bar * alone)
+
+
+ROWS = {"etcd-writers": writers, "takeover": takeover, "shared": shared}
