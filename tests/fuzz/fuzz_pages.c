@@ -154,7 +154,7 @@ static void check_list(void)
 			    &body_limits),
 	     "the answer is no JSON");
 	list = skv_json_get(doc.root, k->op->list, strlen(k->op->list));
-	must(list && list->type == SKV_JSON_ARRAY && (list->n == k->total || k->op->rest),
+	must(list && list->type == SKV_JSON_ARRAY && (list->n == k->part.total || k->op->rest),
 	     "not as many elements as keys");
 }
 
