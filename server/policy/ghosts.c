@@ -1,190 +1,234 @@
 /*
- * ghosts.c - see ghosts.h. A ring in order, and a table by tag: Robin Hood hashing, so a search
- * ends where the one that it looks for would stand, and what stands behind a gap moves up
- * without looking further.
+ * ghosts.c - see ghosts.h.
  *
- * A cell: tag (32 bits), place in the ring + 1 (27), class (5). It has all that moving it takes, so
- * each step costs one cache miss, and that of the ghost that ends is fetched ahead.
+ * A time is counted in ticks, 32 to 64 of which are a life, modulo 128: a ghost whose bucket is not
+ * added to for a life after it expired looks young again, which one in thousands does.
  */
 #include "ghosts.h"
 
 #include <assert.h>
+#include <sys/mman.h>
 
 #include <skv/mem.h>
 
-#define CLASS_BITS 5u
-#define PLACE_BITS 27u
-#define MIN_RING 64u
-#define MAX_RING (1u << 26)
+#define LINE 64u
+#define HUGE_FROM (4ul << 20) /* bytes */
+#define LOAD 9u /* ghosts in a bucket, where as many are there as fit: few buckets are full then */
+#define MOST (1u << 27)
+#define LEAST 64u
 #define RETRY 1024u
-#define AHEAD 8u /* ghosts between a prefetch and its use */
+#define TICKS 64u /* of a life, at most */
+#define TIMES (2 * TICKS)
+#define AGES 64u
+#define LOWEST 2048u /* of a life: the least age that is not 0 */
 
-_Static_assert(MAX_RING < 1u << PLACE_BITS, "a place fits");
+/* What is known of a ghost: class, age, time. */
+struct ghosts_bucket {
+	uint16_t tag[GHOSTS_BUCKET]; /* 0 = none */
+	uint16_t fact[GHOSTS_BUCKET];
+};
+
+/* Ghosts added in a tick that have not come back. */
+struct ghosts_counts {
+	uint32_t n[GHOSTS_CLASSES * AGES];
+};
+
+_Static_assert(sizeof(struct ghosts_bucket) == LINE, "a bucket is a cache line");
+_Static_assert(GHOSTS_CLASSES * AGES * TIMES == 1u << 16, "facts fit");
+_Static_assert(TICKS + 1 < TIMES, "a tick is told before its counts begin anew");
 
 void ghosts_destroy(struct ghosts *g)
 {
-	skv_free(g->ring);
-	skv_free(g->note);
-	skv_free(g->cell);
-	*g = (struct ghosts){ .notes = g->notes };
+	skv_free(g->memory);
+	skv_free(g->counts);
+	*g = (struct ghosts){ 0 };
 }
 
-static uint32_t tag_of(uint64_t hash) { return hash >> 32 ? (uint32_t)(hash >> 32) : 1; }
-static uint32_t tag_in(uint64_t cell) { return (uint32_t)(cell >> 32); }
-static uint32_t place_in(uint64_t cell) { return ((uint32_t)cell >> CLASS_BITS) - 1; }
-static uint32_t class_in(uint64_t cell) { return cell & ((1u << CLASS_BITS) - 1); }
+/* ---- a ghost --------------------------------------------------------------------------------- */
 
-static uint32_t home(const struct ghosts *g, uint32_t tag)
+static uint16_t tag_of(uint64_t hash) { return hash & 0xffff ? (uint16_t)hash : 1; }
+
+/* 0, or 1 + the quarter octave of an age, of 16 octaves that end at 25 lives or later. */
+static uint32_t age_code(const struct ghosts *g, uint64_t age)
 {
-	return (uint32_t)((uint64_t)tag * g->n_cells >> 32);
+	const uint64_t coarse = age >> g->low;
+	uint32_t octave, code;
+
+	if (!coarse)
+		return 0;
+	octave = 63 - (uint32_t)__builtin_clzll(coarse);
+	code = 1 + 4 * octave + (uint32_t)((coarse << 2 >> octave) & 3);
+	return code < AGES ? code : AGES - 1;
 }
 
-static uint32_t after(const struct ghosts *g, uint32_t i) { return i + 1 < g->n_cells ? i + 1 : 0; }
+/* The middle of the ages that have this code. */
+static uint64_t age_coded(const struct ghosts *g, uint32_t code)
+{
+	const uint32_t octave = (code - 1) / 4, quarter = (code - 1) % 4;
 
-/* Resizes to an eighth more than wanted, if the size is too small or far too large. */
+	return code ? ((9ull + 2 * quarter) << octave << g->low) / 8 : 0;
+}
+
+static uint64_t tick_of(const struct ghosts *g) { return g->added >> g->shift; }
+
+/* For how many ticks it has been there. */
+static uint32_t stay(const struct ghosts *g, uint16_t fact)
+{
+	return ((uint32_t)tick_of(g) - fact) % TIMES;
+}
+
+static uint32_t *count_of(const struct ghosts *g, uint16_t fact)
+{
+	return &g->counts[fact % TIMES].n[fact / TIMES];
+}
+
+static struct ghost ghost_of(const struct ghosts *g, uint16_t fact)
+{
+	return (struct ghost){ fact / (AGES * TIMES),
+			       age_coded(g, fact / TIMES % AGES) +
+				       ((2ull * stay(g, fact) + 1) << g->shift) / 2 };
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* Asks for huge pages: at random places of a large table a TLB miss costs more than the line. */
+static void want_huge(const struct ghosts *g)
+{
+	const uintptr_t page = 4096, begin = ((uintptr_t)g->bucket + page - 1) & ~(page - 1);
+	const size_t bytes = (size_t)g->n_buckets * LINE;
+
+	if (bytes >= HUGE_FROM)
+		madvise((void *)begin, (bytes - page) & ~(page - 1), MADV_HUGEPAGE); /* a wish */
+}
+
+/* Makes a table for an eighth more than wanted, if its size is too small or far too large. */
 static void fit(struct ghosts *g, uint64_t want)
 {
-	struct ghosts fresh = { .notes = g->notes };
+	struct ghosts fresh = { 0 };
 
-	want = want < MIN_RING ? MIN_RING : want > MAX_RING / 9 * 8 ? MAX_RING / 9 * 8 : want;
-	if (want <= g->cap + g->cap / 8 && g->cap / 4 <= want)
+	want = want < LEAST ? LEAST : want > MOST / 9 * 8 ? MOST / 9 * 8 : want;
+	if (want <= g->fits + g->fits / 8 && g->fits / 4 <= want)
 		return;
 	if (g->retry_in && --g->retry_in)
 		return;
-	fresh.cap = (uint32_t)(want + want / 8);
-	fresh.n_cells = fresh.cap + fresh.cap / 3;
-	fresh.ring = skv_calloc(fresh.cap, sizeof *fresh.ring);
-	fresh.cell = skv_calloc(fresh.n_cells, sizeof *fresh.cell);
-	if (g->notes)
-		fresh.note = skv_calloc(fresh.cap, sizeof *fresh.note);
-	if (fresh.ring && fresh.cell && (!g->notes || fresh.note)) {
-		ghosts_destroy(g);
-		*g = fresh;
+	fresh.fits = want + want / 8;
+	fresh.n_buckets = (uint32_t)(fresh.fits / LOAD) + 1;
+	while (fresh.fits >> fresh.shift > TICKS)
+		fresh.shift++;
+	while (fresh.fits >> fresh.low > LOWEST)
+		fresh.low++;
+	fresh.memory = skv_calloc(fresh.n_buckets + 1ul, LINE);
+	fresh.counts = skv_calloc(TIMES, sizeof *fresh.counts);
+	if (!fresh.memory || !fresh.counts) {
+		ghosts_destroy(&fresh);
+		g->retry_in = RETRY;
 		return;
 	}
-	ghosts_destroy(&fresh);
-	g->retry_in = RETRY;
+	fresh.bucket = (struct ghosts_bucket *)((char *)fresh.memory + LINE -
+						(uintptr_t)fresh.memory % LINE);
+	want_huge(&fresh);
+	ghosts_destroy(g);
+	*g = fresh;
 }
 
-/* Distance of cell i's entry from its home cell. */
-static uint32_t from_home(const struct ghosts *g, uint32_t i)
+static struct ghosts_bucket *bucket_of(const struct ghosts *g, uint64_t hash)
 {
-	uint32_t at = home(g, tag_in(g->cell[i]));
-
-	return i >= at ? i - at : i + g->n_cells - at;
-}
-
-/* Empties the cell; the following ones that are not at home move up. */
-static void erase(struct ghosts *g, uint32_t gap)
-{
-	for (uint32_t i = after(g, gap); g->cell[i] && from_home(g, i) > 0; i = after(g, i)) {
-		g->cell[gap] = g->cell[i];
-		gap = i;
-	}
-	g->cell[gap] = 0;
-}
-
-/* Before the first that is nearer to its home; that one and those behind it make room. */
-static void insert(struct ghosts *g, uint64_t cell)
-{
-	uint32_t i = home(g, tag_in(cell)), far = 0;
-
-	for (; g->cell[i]; i = after(g, i), far++) {
-		uint32_t other = from_home(g, i);
-
-		if (other < far) {
-			uint64_t moves = g->cell[i];
-
-			g->cell[i] = cell;
-			cell = moves;
-			far = other;
-		}
-	}
-	g->cell[i] = cell;
+	return &g->bucket[(hash >> 32) * g->n_buckets >> 32];
 }
 
 void ghosts_prefetch(const struct ghosts *g, uint64_t hash)
 {
-	if (g->cap)
-		__builtin_prefetch(&g->cell[home(g, tag_of(hash))], 1);
+	if (g->n_buckets)
+		__builtin_prefetch(bucket_of(g, hash), 1);
 }
 
-static struct ghost ghost_in(const struct ghosts *g, uint64_t cell)
+/* Its place in the bucket, or GHOSTS_BUCKET. */
+static uint32_t place_of(const struct ghosts *g, const struct ghosts_bucket *b, uint64_t hash)
 {
-	return (struct ghost){ class_in(cell), g->note ? g->note[place_in(cell)] : 0 };
-}
+	const uint16_t tag = tag_of(hash);
+	uint32_t i = 0;
 
-/* Its cell, or n_cells. */
-static uint32_t find(const struct ghosts *g, uint64_t hash)
-{
-	uint32_t tag = tag_of(hash), i = g->cap ? home(g, tag) : 0, far = 0;
-
-	if (!g->cap)
-		return g->n_cells;
-	for (; tag_in(g->cell[i]) != tag; i = after(g, i), far++)
-		if (!g->cell[i] || from_home(g, i) < far)
-			return g->n_cells;
+	while (i < GHOSTS_BUCKET && (b->tag[i] != tag || stay(g, b->fact[i]) > g->life))
+		i++;
 	return i;
 }
 
 bool ghosts_find(const struct ghosts *g, uint64_t hash, struct ghost *out)
 {
-	uint32_t i = find(g, hash);
+	const struct ghosts_bucket *b = g->n_buckets ? bucket_of(g, hash) : NULL;
+	uint32_t i = b ? place_of(g, b, hash) : GHOSTS_BUCKET;
 
-	if (i < g->n_cells)
-		*out = ghost_in(g, g->cell[i]);
-	return i < g->n_cells;
+	if (i == GHOSTS_BUCKET)
+		return false;
+	*out = ghost_of(g, b->fact[i]);
+	return true;
 }
 
 bool ghosts_take(struct ghosts *g, uint64_t hash, struct ghost *out)
 {
-	uint32_t i = find(g, hash);
+	struct ghosts_bucket *b;
+	uint32_t i, *count;
 
-	if (i == g->n_cells)
+	if (!ghosts_find(g, hash, out))
 		return false;
-	*out = ghost_in(g, g->cell[i]);
-	g->ring[place_in(g->cell[i])] = 0;
-	erase(g, i);
+	b = bucket_of(g, hash);
+	i = place_of(g, b, hash);
+	b->tag[i] = 0;
+	count = count_of(g, b->fact[i]);
+	*count -= *count > 0; /* 0: it looks young again */
 	return true;
 }
 
-/* Returns how many that are (0: it came back), and what it was. */
-static uint32_t end_oldest(struct ghosts *g, struct ghost *out)
+/* Reports the ticks whose last ghosts have expired. */
+static void tell(struct ghosts *g, ghosts_expired_fn *expired, void *ctx)
 {
-	uint32_t place = g->next >= g->used ? g->next - g->used : g->next + g->cap - g->used;
-	uint32_t ahead = place + AHEAD < g->cap ? place + AHEAD : place + AHEAD - g->cap;
-	uint32_t tag = g->ring[place], i;
+	const uint64_t stays = (uint64_t)g->life << g->shift;
 
-	assert(g->used > 0);
-	g->used--;
-	__builtin_prefetch(&g->cell[home(g, g->ring[ahead])], 1);
-	if (!tag)
-		return 0;
-	for (i = home(g, tag); !g->cell[i] || place_in(g->cell[i]) != place; i = after(g, i))
-		assert(g->cell[i]);
-	*out = ghost_in(g, g->cell[i]);
-	erase(g, i);
-	g->ring[place] = 0;
-	return 1;
+	for (; g->told + 1 + g->life <= tick_of(g); g->told++) {
+		struct ghosts_counts *c = &g->counts[g->told % TIMES];
+
+		for (uint32_t i = 0; i < GHOSTS_CLASSES * AGES; i++) {
+			struct ghost all = { i / AGES, age_coded(g, i % AGES) + stays };
+
+			if (c->n[i])
+				expired(ctx, all, c->n[i]);
+			c->n[i] = 0;
+		}
+	}
 }
 
-uint32_t ghosts_add(struct ghosts *g, uint64_t hash, struct ghost ghost, uint64_t want,
-		    struct ghost ended[GHOSTS_END])
+/* A free place of a bucket, or that of its oldest ghost. Clears those of expired ones. */
+static uint32_t place_for(const struct ghosts *g, struct ghosts_bucket *b)
 {
-	uint32_t n = 0, tag = tag_of(hash);
+	uint32_t at = 0, longest = 0;
 
+	for (uint32_t i = 0; i < GHOSTS_BUCKET; i++) {
+		const uint32_t stays = b->tag[i] ? stay(g, b->fact[i]) : TIMES;
+
+		b->tag[i] = stays > g->life ? 0 : b->tag[i];
+		at = stays > longest ? i : at;
+		longest = stays > longest ? stays : longest;
+	}
+	return at;
+}
+
+void ghosts_add(struct ghosts *g, uint64_t hash, struct ghost ghost, uint64_t want,
+		ghosts_expired_fn *expired, void *ctx)
+{
+	struct ghosts_bucket *b;
+	uint32_t at;
+
+	assert(ghost.class < GHOSTS_CLASSES);
 	fit(g, want);
-	if (!g->cap)
-		return 0;
-	want = want < 1 ? 1 : want > g->cap ? g->cap : want;
-	for (uint32_t left = GHOSTS_END; left && g->used >= want; left--)
-		n += end_oldest(g, &ended[n]);
-	assert(g->used < g->cap && ghost.class < 1u << CLASS_BITS);
-	insert(g, (uint64_t)tag << 32 | (g->next + 1) << CLASS_BITS | ghost.class);
-	g->ring[g->next] = tag;
-	if (g->note)
-		g->note[g->next] = ghost.note;
-	g->next = g->next + 1 < g->cap ? g->next + 1 : 0;
-	g->used++;
-	return n;
+	if (!g->n_buckets)
+		return;
+	g->life = (uint32_t)((want < g->fits ? want : g->fits) >> g->shift);
+	tell(g, expired, ctx);
+	b = bucket_of(g, hash);
+	at = place_for(g, b);
+	b->tag[at] = tag_of(hash);
+	b->fact[at] = (uint16_t)((ghost.class * AGES + age_code(g, ghost.age)) * TIMES +
+				 tick_of(g) % TIMES);
+	++*count_of(g, b->fact[at]);
+	g->added++;
 }

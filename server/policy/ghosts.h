@@ -1,12 +1,19 @@
 /*
- * ghosts.h - keys of blocks that went lately, so that one that comes back is known
- * again: first in first out.
+ * ghosts.h - keys of recently evicted blocks, so that one that comes back is recognised.
  *
- * Which there are follows from the order of calls alone, never from how keys fall: a ghost ends
- * when as many later ones were added as the caller says, and the caller is told then. Keys are
- * told apart by 32 bits of hash. About 17 bytes for each that is wanted (with notes 21.5), 1 GiB
- * at most; when that must grow by a quarter or shrink, all are forgotten, and when there is no
- * memory, there are fewer ghosts. Zeroed = empty.
+ * A table of buckets of a cache line each, which a key's hash chooses: finding, adding and expiring
+ * touch that line only. A ghost has 32 bits: 16 of its hash, its class, its age, and the time when
+ * it was added. It expires when `want` later ones were added, to within a thirty-second. Where a
+ * bucket is full its oldest ghost is forgotten early, which is one in two hundred. Two keys are
+ * taken for the same one in 7,000 times. All follows from the order of calls alone.
+ *
+ * Those that expire are only counted: how many of each class and age were added in a tick and
+ * did not come back is known without looking for them. The caller is told when the last one of the
+ * tick expires.
+ *
+ * 8 bytes for each that is wanted, 1 GiB at most, and 256 KiB for the counts. When the table must
+ * grow by a quarter or shrink to one, all are forgotten; without memory there are fewer ghosts.
+ * Zeroed = empty. No locks: the caller serialises access.
  */
 #ifndef SKV_GHOSTS_H
 #define SKV_GHOSTS_H
@@ -15,36 +22,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GHOSTS_END 8u /* by one new ghost at most: somebody holds a lock */
+#define GHOSTS_BUCKET 16u /* ghosts in a bucket */
+#define GHOSTS_CLASSES 8u
 
+struct ghosts_bucket;
+struct ghosts_counts;
 struct ghosts {
-	uint32_t *ring; /* [cap], oldest to newest: tags; 0 = it came back */
-	uint32_t *note; /* [cap] of the same ghosts, if `notes` */
-	uint64_t *cell; /* [n_cells]: tag, place in the ring, class, near
-			   where the tag says; 0 = empty */
-	uint32_t cap, n_cells;
-	uint32_t next;     /* place in the ring */
-	uint32_t used;     /* places, from the oldest on */
+	void *memory; /* of the buckets */
+	struct ghosts_bucket *bucket; /* [n_buckets] */
+	struct ghosts_counts *counts; /* by tick, class and age */
+	uint32_t n_buckets;
+	uint64_t fits;     /* as many as may be wanted */
+	uint64_t added;
+	uint64_t told;     /* the oldest tick that is not told yet */
+	uint32_t life;     /* of a ghost, in ticks: of the last call that added one */
+	uint32_t shift;    /* log2 of the length of a tick, */
+	uint32_t low;      /* and of the least age that is not taken for 0 */
 	uint32_t retry_in; /* after a lack of memory: not before so many more */
-	bool notes;        /* set before the first call: ghosts have notes */
 };
 
-/* What is known of a ghost. */
 struct ghost {
-	uint32_t class; /* 0..31 */
-	uint32_t note;  /* the caller's own, 0 without `notes` */
+	uint32_t class; /* 0..GHOSTS_CLASSES - 1 */
+	uint64_t age;   /* as the caller says, in its own unit, and 1 more for each ghost added
+			 * since; to within an eighth, 25 times as many as fit at most */
 };
+
+/* `n` ghosts of this class and age expired. */
+typedef void ghosts_expired_fn(void *ctx, struct ghost ghost, uint32_t n);
 
 void ghosts_destroy(struct ghosts *g);
-/* Of this key something is asked or added soon: fetches ahead where that will look. */
+/* This key is asked for or added soon: prefetches its bucket. */
 void ghosts_prefetch(const struct ghosts *g, uint64_t hash);
-/* Is there one of this key? */
+/* Is there one of this key? Fills *out if so. */
 bool ghosts_find(const struct ghosts *g, uint64_t hash, struct ghost *out);
-/* The same, and it is none any more. */
+/* The same, and removes it. */
 bool ghosts_take(struct ghosts *g, uint64_t hash, struct ghost *out);
-/* A new one. `want`: how many there may be, those that came back included. Returns how many ended
- * by it, and which. */
-uint32_t ghosts_add(struct ghosts *g, uint64_t hash, struct ghost ghost, uint64_t want,
-		    struct ghost ended[GHOSTS_END]);
+/* Adds one. `want`: how many there may be, those that came back included. */
+void ghosts_add(struct ghosts *g, uint64_t hash, struct ghost ghost, uint64_t want,
+		ghosts_expired_fn *expired, void *ctx);
 
 #endif

@@ -8,6 +8,24 @@ static const struct skv_policy_ops *const all[] = {
 	&skv_policy_ttl, NULL,
 };
 
+static uint64_t mixed(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+uint64_t skv_policy_space(const char *tenant, const char *instance)
+{
+	return mixed(skv_hash128(tenant, strlen(tenant)).lo) ^
+	       skv_hash128(instance, strlen(instance)).lo;
+}
+
+uint64_t skv_policy_hash(uint64_t space, struct skv_key key)
+{
+	return mixed(mixed(key.hi ^ space) ^ key.lo);
+}
+
 const struct skv_policy_ops *const *skv_policy_all(void) { return all; }
 
 const char *skv_policy_names(void) { return "reuse, selective, lru, s3fifo, ttl"; }

@@ -26,6 +26,7 @@
 #include "policies.h"
 #include "worth.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/mem.h>
@@ -79,6 +80,7 @@ struct reuse {
 			* back is known, not what never does. */
 };
 
+_Static_assert(CLASSES <= GHOSTS_CLASSES, "a class fits");
 _Static_assert(CLASSES == WORTH_CLASSES, "the same classes");
 _Static_assert(CLASSES <= SKV_POLICY_QUEUES, "a queue for each class");
 
@@ -244,7 +246,6 @@ static void *create_selective(const struct skv_policy_counts *n)
 		skv_free(o);
 		return NULL;
 	}
-	o->ghosts.notes = true;
 	worth_update(o->worth);
 	return o;
 }
@@ -266,12 +267,6 @@ static void prefetch(const void *state, uint64_t hash)
 	ghosts_prefetch(&o->ghosts, hash);
 }
 
-/* Births since the ghost's last use. The note has its low bits. */
-static uint64_t ghost_age(const struct reuse *o, const struct ghost *g)
-{
-	return (uint32_t)((uint32_t)o->births - g->note);
-}
-
 /* A new block: was it there not long ago? */
 static bool take_ghost(struct reuse *o, uint64_t hash)
 {
@@ -279,28 +274,29 @@ static bool take_ghost(struct reuse *o, uint64_t hash)
 
 	if (!ghosts_take(&o->ghosts, hash, &g))
 		return false;
-	g.class = g.class < CLASSES ? g.class : 0;
 	o->again[g.class]++;
 	if (o->worth)
-		worth_again(o->worth, g.class, ghost_age(o, &g));
+		worth_again(o->worth, g.class, g.age);
 	return true;
+}
+
+static void never_came_back(void *state, struct ghost g, uint32_t n)
+{
+	struct reuse *o = state;
+
+	assert(g.class < CLASSES);
+	o->never[g.class] += n;
+	if (o->worth)
+		worth_never(o->worth, g.class, g.age, n);
 }
 
 /* `age`: births since its last use. */
 static void add_ghost(struct reuse *o, uint64_t hash, uint32_t class, uint64_t age)
 {
-	const struct ghost g = { class, (uint32_t)(o->births - age) };
-	struct ghost ended[GHOSTS_END];
-	uint32_t n = ghosts_add(&o->ghosts, hash, g, size(o), ended);
+	const struct ghost g = { class < CLASSES ? class : 0, age };
 
 	o->gone++;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t c = ended[i].class < CLASSES ? ended[i].class : 0;
-
-		o->never[c]++;
-		if (o->worth)
-			worth_never(o->worth, c, ghost_age(o, &ended[i]));
-	}
+	ghosts_add(&o->ghosts, hash, g, size(o), never_came_back, o);
 }
 
 /* Counts a block that was born, or refused. */
@@ -392,7 +388,8 @@ static bool admit(void *state, const struct skv_policy_block *b, uint32_t how,
 	const struct reuse *o = state;
 	uint64_t age = age_of(o, at.key);
 	struct ghost g;
-	uint32_t class = class_of(origin_born(how), ghosts_find(&o->ghosts, b->hash, &g) ? 1 : 0);
+	bool back = ghosts_find(&o->ghosts, b->hash, &g);
+	uint32_t class = class_of(origin_born(how), back ? 1 : 0);
 
 	/* What was used since the last birth belongs to requests at hand. */
 	return o->gone < size(o) ||

@@ -28,10 +28,10 @@ void worth_again(struct worth *w, uint32_t class, uint64_t age)
 	w->again[class][range_of(age)]++;
 }
 
-void worth_never(struct worth *w, uint32_t class, uint64_t age)
+void worth_never(struct worth *w, uint32_t class, uint64_t age, uint32_t n)
 {
 	assert(class < WORTH_CLASSES);
-	w->never[class][range_of(age)]++;
+	w->never[class][range_of(age)] += n;
 }
 
 /* left[a]: blocks of a class (of all: NULL) that were seen at that age or later. */

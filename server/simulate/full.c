@@ -25,7 +25,6 @@
 #define STEP_MS (OWNER_LEASE_MS / 4) /* so that the ownership is renewed in time */
 #define PATIENCE_MS 60000u           /* a call that is not over by then is a bug */
 #define UNIT (64ull << 20)
-#define TENANT "default" /* of callers without a token */
 
 struct full {
 	struct run *r;
@@ -87,7 +86,7 @@ static void go_to(struct full *f, uint64_t at_ms)
 
 static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 {
-	struct skv_lookup_req req = { .tenant = TENANT, .instance = f->instance,
+	struct skv_lookup_req req = { .tenant = RUN_TENANT, .instance = f->instance,
 				      .mode = SKV_LOOKUP_PREFIX, .keys = f->keys, .n_keys = n };
 	struct skv_lookup_res res = { 0 };
 	struct answer a = { 0 };
@@ -102,7 +101,7 @@ static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 
 static int finish(struct full *f, const char *session, uint32_t *committed)
 {
-	struct skv_finish_req req = { .tenant = TENANT, .session = session,
+	struct skv_finish_req req = { .tenant = RUN_TENANT, .session = session,
 				      .mask_kind = SKV_MASK_ALL, .quiesced = true };
 	struct skv_finish_res res = { 0 };
 	struct answer a = { 0 };
@@ -123,8 +122,8 @@ static bool goes_on_after(int status)
 /* Keys first..n-1. */
 static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request_hits *h)
 {
-	struct skv_start_req req = { .tenant = TENANT, .instance = f->instance, .request_id = "",
-				     .keys = f->keys + first,
+	struct skv_start_req req = { .tenant = RUN_TENANT, .instance = f->instance,
+				     .request_id = "", .keys = f->keys + first,
 				     .n_keys = n - first, .has_parent = first > 0,
 				     .selective = true };
 	struct skv_start_res res = { 0 };
@@ -186,7 +185,7 @@ static int make_objects(struct full *f)
 				    .ttl_ms = strcmp(r->policy, "ttl") == 0 ? r->ttl_ms : 0,
 				    .capacity = r->storage_bytes ? 0 : r->blocks * r->block_bytes };
 	struct skv_spec spec = { "kv", r->block_bytes };
-	struct skv_instance_spec i = { .tenant = TENANT, .id = f->instance, .group = "default",
+	struct skv_instance_spec i = { .tenant = RUN_TENANT, .id = f->instance, .group = "default",
 				       .specs = &spec, .n_specs = 1,
 				       .extra = "" };
 	int rc = skv_cluster_storage_put(f->cluster, &s, SKV_PUT_ANY, NULL, &r->err);
@@ -282,11 +281,7 @@ int run_full(struct run *r)
 	int rc = f.keys ? SKV_OK
 			: skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", r->refs->name);
 
-	if (r->instance)
-		snprintf(f.instance, sizeof f.instance, "%s", r->instance);
-	else
-		snprintf(f.instance, sizeof f.instance, "replay-%llux1",
-			 (unsigned long long)r->block_bytes);
+	run_instance(r, f.instance);
 	skv_fake_clock_init(&f.clock, BEGIN_MS);
 	skv_arena_init(&f.arena);
 	if (rc == SKV_OK)

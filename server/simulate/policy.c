@@ -36,6 +36,7 @@ struct cache {
 	const struct refs *t;
 	const struct skv_policy_ops *ops;
 	void *state;
+	uint64_t space; /* skv_policy_space() */
 	struct skv_heaps heaps;
 	struct cell *cell; /* [n_blocks] */
 	struct skv_policy_counts n;
@@ -54,11 +55,10 @@ static uint32_t *place_of(void *ctx, uint32_t id)
 	return &c->cell[id].place;
 }
 
-static uint64_t mix(uint64_t x)
+/* As the core: of the same key and instance (full.c). */
+static uint64_t hash_of(const struct cache *c, uint32_t id)
 {
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
+	return skv_policy_hash(c->space, (struct skv_key){ 0, c->t->id[id] });
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -206,7 +206,7 @@ static void insert(struct cache *c, uint32_t id, uint64_t born, uint32_t how)
 	struct cell *cell = &c->cell[id];
 
 	assert(cell->place == 0 && c->n.blocks < c->capacity);
-	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c),
+	cell->b = (struct skv_policy_block){ .hash = hash_of(c, id), .use = next_use(c),
 					     .born = born };
 	c->n.blocks++;
 	assert(!c->slow || c->slow->cell[id].place);
@@ -297,7 +297,7 @@ struct newcomers {
 static struct skv_policy_block facts_of(const struct cache *c, const struct newcomers *in,
 					uint32_t i)
 {
-	return (struct skv_policy_block){ .hash = mix(c->t->id[in->v[i]] + 1), .use = c->uses };
+	return (struct skv_policy_block){ .hash = hash_of(c, in->v[i]), .use = c->uses };
 }
 
 static uint32_t birth_of(const struct newcomers *in, uint32_t i)
@@ -448,9 +448,12 @@ static uint32_t longest(const struct refs *t)
 
 static int open_cache(struct cache *c, struct run *r, uint64_t capacity, struct counts *counts)
 {
+	char instance[SKV_MAX_NAME + 1];
 	uint64_t most;
 
+	run_instance(r, instance);
 	*c = (struct cache){ .r = r, .t = r->refs, .ops = simulated_policy(r->policy),
+			     .space = skv_policy_space(RUN_TENANT, instance),
 			     .capacity = capacity, .counts = counts };
 	if (!c->ops)
 		return skv_fail(&r->err, SKV_E_INVALID, "policy",

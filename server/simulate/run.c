@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <skv/lock.h>
@@ -25,6 +26,15 @@ struct crew {
 	struct skv_cond ended;
 	uint32_t working;
 };
+
+void run_instance(const struct run *r, char name[SKV_MAX_NAME + 1])
+{
+	if (r->instance)
+		snprintf(name, SKV_MAX_NAME + 1, "%s", r->instance);
+	else
+		snprintf(name, SKV_MAX_NAME + 1, "replay-%llux1",
+			 (unsigned long long)r->block_bytes);
+}
 
 bool run_goes_on(struct run *r)
 {

@@ -19,6 +19,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <skv/limits.h>
+
 #include "refs.h"
 
 struct counts {
@@ -53,8 +55,8 @@ struct run {
 	bool write_through;     /* what is written goes into both */
 	bool full;
 	bool one_by_one;    /* not in full mode */
-	const char *instance;     /* full: its name, NULL = as slabkv replay calls it;
-				     ghosts are told apart by it */
+	const char *instance;     /* its name, NULL = as slabkv replay calls it: policies hash it
+				     with the keys */
 	uint64_t ttl_ms;          /* full: of policy `ttl` */
 	uint64_t block_bytes;     /* full: bytes of a block */
 	uint64_t storage_bytes;   /* full: of the storage, 0 = `blocks` bound the group, and the
@@ -73,6 +75,10 @@ struct run {
 extern atomic_bool run_stop;
 /* Requests that all runs have done, for progress. */
 extern atomic_ullong run_done;
+
+#define RUN_TENANT "default" /* of callers without a token */
+/* Writes the name of the instance. */
+void run_instance(const struct run *r, char name[SKV_MAX_NAME + 1]);
 
 /* Whether to end, asked once a request. */
 bool run_goes_on(struct run *r);

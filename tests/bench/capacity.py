@@ -58,6 +58,10 @@ def writers(lab):
                success == 1 and rate >= 0.85 * base)
     yield line(f"{what}: p99 of start", "<= 2x empty",
                f"{p99 / 1000:.1f} ms = {p99 / max(1, base_p99):.1f}x", floor, p99 <= 2 * base_p99)
+    most = 1.0 if lab.quick else 1.25
+    cpu, least = (median([op["manager_cpu_us_per_key"] for op in ops]) for ops in (full, empty))
+    yield line(f"{what}: processor time of the manager for a block", f"<= {most} us", f"{cpu:.2f} us", f"{least:.2f} us, empty",
+               cpu <= most)
     yield line(f"{what}: entries examined per eviction", "< 4", f"{looked / max(1, gone):.2f}",
                "1", looked < 4 * gone)
 

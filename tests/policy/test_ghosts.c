@@ -1,5 +1,5 @@
-/* test_ghosts.c - what policies remember of blocks that went: exactly the newest, ended in order,
- * bounded, without memory. */
+/* test_ghosts.c - what policies remember of evicted blocks: nearly all of the newest, each told
+ * once when it expires, bounded, without memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,117 +20,166 @@ static uint64_t hash_of(uint64_t n)
 	return n ^ n >> 31;
 }
 
-/* Of key i: every third falls on the end of the table. */
-static uint64_t crowded(uint64_t i) { return hash_of(i) | (i % 3 ? 0 : 0xf000000000000000ull); }
+static struct ghost ghost_of(uint64_t i) { return (struct ghost){ i % GHOSTS_CLASSES, i % 5000 }; }
 
-/* The plainest thing that does the same, oldest first; 0 = came back. */
-#define ADDS 30000u
-struct plain {
-	uint64_t hash[ADDS];
-	uint32_t class[ADDS];
-	uint32_t oldest, next;
+#define WANT 20000u
+#define ADDS (10u * WANT)
+#define SLACK (WANT / 32)
+
+/* What was told. */
+struct told {
+	uint64_t n, of_class[GHOSTS_CLASSES], age_sum;
 };
 
-static int plain_take(struct plain *p, uint64_t hash)
+static void note(void *ctx, struct ghost ghost, uint32_t n)
 {
-	for (uint32_t i = p->oldest; i < p->next; i++) {
-		if (p->hash[i] != hash)
-			continue;
-		p->hash[i] = 0;
-		return (int)p->class[i];
+	struct told *t = ctx;
+
+	assert_true(ghost.class < GHOSTS_CLASSES && n > 0);
+	t->n += n;
+	t->of_class[ghost.class] += n;
+	t->age_sum += ghost.age * n;
+}
+
+static void add(struct ghosts *g, uint64_t i, uint64_t want, struct told *t)
+{
+	ghosts_add(g, hash_of(i), ghost_of(i), want, note, t);
+}
+
+/* How ghosts of a random age are found. */
+struct finds {
+	uint64_t young, missing, late, wrong, twice, takes;
+};
+
+/* Looks for the ghost that was added `back` before the last one, number i. Takes every second. */
+static void look_back(struct ghosts *g, uint64_t i, uint64_t back, uint8_t *came_back,
+		      struct finds *f)
+{
+	const uint64_t old = i - back, age = old % 5000;
+	struct ghost found;
+
+	f->young += back < WANT - SLACK;
+	if (!ghosts_find(g, hash_of(old), &found)) {
+		f->missing += back < WANT - SLACK;
+		return;
 	}
-	return -1;
+	f->late += back > WANT + SLACK;
+	if (hash_of(i) % 2)
+		return;
+	f->wrong += found.class != old % GHOSTS_CLASSES ||
+		    found.age > age * 5 / 4 + back + SLACK ||
+		    found.age + SLACK < age * 3 / 4 + back;
+	assert_true(ghosts_take(g, hash_of(old), &found));
+	came_back[old] = 1;
+	f->takes++;
+	f->twice += ghosts_find(g, hash_of(old), &found);
 }
 
-/* Notes follow from the class. */
-static struct ghost ghost_of(uint32_t class) { return (struct ghost){ class, class * 1001 }; }
-
-static uint32_t plain_add(struct plain *p, uint64_t hash, uint32_t class, uint32_t want,
-			  struct ghost *ended)
+/* Those younger than a life are found, older ones are not; and what is found or told is what was
+ * added. Some come back, and are ghosts no more. */
+static void test_the_newest(void **state)
 {
-	uint32_t n = 0;
-
-	for (uint32_t left = GHOSTS_END; left && p->next - p->oldest >= want; left--, p->oldest++)
-		if (p->hash[p->oldest])
-			ended[n++] = ghost_of(p->class[p->oldest]);
-	p->hash[p->next] = hash;
-	p->class[p->next++] = class;
-	return n;
-}
-
-/* However keys fall, and whichever come back. */
-static void test_first_in_first_out(void **state)
-{
-	static struct plain p;
-	struct ghosts g = { .notes = true };
+	static uint8_t came_back[ADDS];
+	struct ghosts g = { 0 };
+	struct finds f = { 0 };
+	struct told t = { 0 };
 	unsigned seed = 5;
 
 	(void)state;
-	for (uint32_t i = 0; i < ADDS; i++) {
-		uint64_t hash = crowded(i), old = crowded(i - (uint32_t)rand_r(&seed) % 1500);
-		uint32_t want = i < 20000 ? 1000 : 700;
-		struct ghost ended[GHOSTS_END], right[GHOSTS_END], found = { 99, 0 };
-		uint32_t n = ghosts_add(&g, hash, ghost_of(i % 32), want, ended);
+	for (uint64_t i = 0; i < ADDS; i++) {
+		uint64_t back = (uint64_t)rand_r(&seed) % (WANT * 3 / 2);
 
-		assert_int_equal(n, plain_add(&p, hash, i % 32, want, right));
-		assert_memory_equal(ended, right, n * sizeof *ended);
-		if (rand_r(&seed) % 3 == 0) {
-			int taken = plain_take(&p, old);
-
-			assert_int_equal(ghosts_find(&g, old, &found), taken >= 0);
-			assert_int_equal(ghosts_take(&g, old, &found), taken >= 0);
-			assert_true(taken < 0 || ((uint32_t)taken == found.class &&
-						  found.note == ghost_of(found.class).note));
-			assert_false(ghosts_find(&g, old, &found));
-			assert_false(ghosts_take(&g, old, &found)); /* once */
-		}
+		add(&g, i, WANT, &t);
+		if (back <= i && !came_back[i - back])
+			look_back(&g, i, back, came_back, &f);
 	}
-	assert_int_equal(g.used, p.next - p.oldest);
+	assert_true(f.takes > ADDS / 10 && f.young > ADDS / 3);
+	assert_true(f.missing < f.young / 500 && f.late < f.young / 500);
+	assert_true(f.wrong < f.takes / 500 && f.twice < f.takes / 500); /* one tag for two keys */
+	/* Each was told or came back, but those of the last life. */
+	assert_true(t.n + f.takes <= ADDS - WANT * 3 / 4 && t.n + f.takes + WANT * 5 / 4 > ADDS);
+	for (uint32_t c = 0; c < GHOSTS_CLASSES; c++)
+		assert_true(t.of_class[c] > t.n / 10);
+	assert_true(t.age_sum / t.n > WANT + 2300 && t.age_sum / t.n < WANT + 2700);
+	ghosts_destroy(&g);
+}
+
+/* A life is as long as the last call says. */
+static void test_shorter_lives(void **state)
+{
+	struct ghosts g = { 0 };
+	struct told t = { 0 };
+	struct ghost found;
+
+	(void)state;
+	for (uint64_t i = 0; i < WANT; i++)
+		add(&g, i, WANT, &t);
+	assert_int_equal(t.n, 0);
+	add(&g, WANT, WANT / 2, &t);
+	assert_true(t.n > WANT / 2 - 4 * SLACK && t.n < WANT / 2 + SLACK);
+	assert_false(ghosts_find(&g, hash_of(WANT / 4), &found));
+	assert_true(ghosts_find(&g, hash_of(WANT - 1), &found));
+	ghosts_destroy(&g);
+}
+
+/* All in one bucket: the newest one is kept, and each is told once all the same. */
+static void test_crowded(void **state)
+{
+	struct ghosts g = { 0 };
+	struct told t = { 0 };
+	struct ghost found;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 4 * WANT; i++) {
+		ghosts_add(&g, i % 65535 + 1, ghost_of(i), WANT, note, &t);
+		assert_true(ghosts_find(&g, i % 65535 + 1, &found));
+	}
+	assert_true(t.n < 3 * WANT && t.n > 3 * WANT - 4 * SLACK);
 	ghosts_destroy(&g);
 }
 
 static void test_bounded(void **state)
 {
 	struct ghosts g = { 0 };
-	struct ghost ended[GHOSTS_END];
+	struct told t = { 0 };
 
 	(void)state;
 	for (uint64_t want = 0; want < 100000; want += 997) {
 		for (uint64_t i = 0; i < 50; i++)
-			ghosts_add(&g, hash_of(want * 100 + i), ghost_of(0), want, ended);
-		assert_true((uint64_t)g.cap * sizeof *g.ring +
-				    (uint64_t)g.n_cells * sizeof *g.cell <=
-			    want * 17 + 4096);
-		assert_true((uint64_t)g.cap * 9 / 8 + 1 >= want && g.n_cells > g.cap);
+			add(&g, want * 100 + i, want, &t);
+		assert_true((uint64_t)g.n_buckets * 64 <= want * 8 + 4096);
+		assert_true(g.fits * 9 / 8 + 1 >= want);
 	}
 	for (uint64_t want = 100000; want > 100; want /= 2) { /* and given back */
-		ghosts_add(&g, hash_of(want), ghost_of(0), want, ended);
-		assert_true(g.cap <= want * 4 + 100);
+		add(&g, want, want, &t);
+		assert_true(g.fits <= want * 4 + 100);
 	}
 	ghosts_destroy(&g);
 }
 
 static void test_no_memory(void **state)
 {
-	struct ghost ended[GHOSTS_END], found;
+	struct told t = { 0 };
+	struct ghost found;
 
 	(void)state;
-	for (unsigned long n = 1; n <= 3; n++) {
-		struct ghosts g = { .notes = true };
+	for (unsigned long n = 1; n <= 2; n++) {
+		struct ghosts g = { 0 };
 
 		skv_mem_fail_at(n);
-		assert_int_equal(ghosts_add(&g, hash_of(1), ghost_of(0), 1000, ended), 0);
+		add(&g, 1, 1000, &t);
 		skv_mem_fail_at(0);
 		assert_false(ghosts_take(&g, hash_of(1), &found));
-		for (uint64_t i = 2; i < 3000 && !g.cap; i++)
-			ghosts_add(&g, hash_of(i), ghost_of(0), 1000, ended);
-		assert_true(g.cap > 0); /* asked again after a while */
+		for (uint64_t i = 2; i < 3000 && !g.n_buckets; i++)
+			add(&g, i, 1000, &t);
+		assert_true(g.n_buckets > 0); /* asked again after a while */
 		skv_mem_fail_at(n);
 		/* more are wanted: as many as there were */
 		for (uint64_t i = 0; i < 500; i++)
-			ghosts_add(&g, hash_of(i + 5000), ghost_of(3), 50000, ended);
+			add(&g, i + 5000, 50000, &t);
 		skv_mem_fail_at(0);
-		assert_true(ghosts_take(&g, hash_of(5499), &found) && found.class == 3);
+		assert_true(ghosts_take(&g, hash_of(5499), &found) &&
+			    found.class == 5499 % GHOSTS_CLASSES);
 		ghosts_destroy(&g);
 	}
 }
@@ -138,7 +187,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_in_first_out),
+		cmocka_unit_test(test_the_newest),
+		cmocka_unit_test(test_shorter_lives),
+		cmocka_unit_test(test_crowded),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_no_memory),
 	};

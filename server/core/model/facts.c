@@ -11,16 +11,9 @@
 #include <model/partition.h>
 #include <model/table.h>
 
-static uint64_t mixed(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 uint64_t evict_hash(const struct instance *inst, struct skv_key key)
 {
-	return mixed(mixed(key.hi ^ inst->hash) ^ key.lo);
+	return skv_policy_hash(inst->hash, key);
 }
 
 static struct skv_policy_block facts_without_hash(const struct instance *inst,

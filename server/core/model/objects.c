@@ -370,7 +370,7 @@ int partition_add_instance_to(struct partition *p, const struct skv_instance_spe
 		return SKV_E_NOMEM;
 	}
 	inst->id = id;
-	inst->hash = name_hash(i->tenant, i->id);
+	inst->hash = skv_policy_space(i->tenant, i->id);
 	group_join(g ? g : &p->detached, inst);
 	layouts_count(p, inst, 1);
 	at = instance_place(p, i->tenant, i->id, id);

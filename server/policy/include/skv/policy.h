@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <skv/hash.h>
+
 #define SKV_POLICY_QUEUES 16u /* limit per policy */
 #define SKV_POLICY_INNER (1ull << 63)
 #define SKV_POLICY_FREQ 15u /* uses that are counted */
@@ -42,7 +44,7 @@
 /* A block as a policy sees it. `freq` and `tag` are stored with the block as the policy leaves
  * them. */
 struct skv_policy_block {
-	uint64_t hash; /* of its key, well mixed: the same when it is written again */
+	uint64_t hash; /* skv_policy_hash(): the same when it is written again */
 	uint64_t use;  /* last use: a stamp below 2^44, never decreasing; equal for blocks of one
 			* call */
 	uint64_t born; /* sequence number of its birth, below 2^47 */
@@ -111,6 +113,10 @@ struct skv_policy_ops {
 	void (*refused)(void *state, const struct skv_policy_block *b, uint32_t how);
 };
 
+/* The hash by which policies recognise a block: of its key, and of the name of its instance, which
+ * skv_policy_space() returns as a number. Both are pure. */
+uint64_t skv_policy_space(const char *tenant, const char *instance);
+uint64_t skv_policy_hash(uint64_t space, struct skv_key key);
 /* NULL: unknown policy. "" = SKV_POLICY_DEFAULT. */
 const struct skv_policy_ops *skv_policy_find(const char *name);
 /* All policies, the default first; NULL at the end. */
