@@ -1,5 +1,5 @@
 /*
- * workers.c - worker threads for calls that block on a file system.
+ * workers.c - worker threads for calls that wait for a file system, or for the store.
  *
  * A dead mount can hold a call for ever; these threads take it, so that the threads that serve HTTP
  * never do. Owns the queue (intrusive list, oldest first) and the threads. One lock, held only to

@@ -13,7 +13,7 @@
  *   name     in /metrics, in logs and in the OpenAPI document
  *   pattern  segments in braces are parameters, in order skv_request.param[0], [1]
  *   role     OPEN = no token; READ < WRITE < ADMIN
- *   flags    of skv/api.h, for the server
+ *   flags    of skv/api.h, for the server; READY has HELD with it
  *   grpc     path of its gRPC method: SKV_V1(method of the service slabkv.v1.SlabKV); or NULL
  *   target   field number in its request message of the name that HTTP has in the path; 0 = none
  *   body     field number of what HTTP has as body; 0 = the message itself

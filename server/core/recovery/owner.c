@@ -1,5 +1,6 @@
 /*
- * owner.c - ownership of the partition: performs the actions of the state machine (lock/gate.h).
+ * owner.c - ownership of the partition: performs what the state machine of
+ * lock/ownership.h asks for.
  *
  * The owner thread acquires, renews, drops and releases; the ticker loads (which can take long, and
  * the lease must be renewed meanwhile). Both report what came of it as events; other threads report

@@ -19,7 +19,8 @@ struct skv_error;
 int core_gate(const struct skv_core *c, struct skv_error *err);
 /* The partition went after core_gate. */
 int gate_recovering(struct skv_error *err);
-/* The lease runs: answers and appends need that, looked at again just before they leave. */
+/* The lease runs: answers need that, looked at again just before they leave. Appends are judged by
+ * the store. */
 bool owner_valid(const struct skv_core *c);
 /* Loaded, and changes end here: OWNING or CLOSING. */
 bool owner_ready(const struct skv_core *c);

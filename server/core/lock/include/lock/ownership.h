@@ -5,8 +5,9 @@
  * thread; the owner thread (recovery/owner.c) alone performs the actions.
  *
  * Laws, each checked by tests/core/test_core_ownership.c:
- * - a manager answers and appends only before `owned_until`, which is counted from before the call
- *   that obtained or renewed the lease;
+ * - a manager answers only before `owned_until`, which is counted from before the call that
+ *   obtained or renewed the lease; what it appends later the store takes only under the newest
+ *   fence;
  * - no two loads have the same fence: a reload and a repeated load acquire first;
  * - after a loss nothing is answered until the next acquire.
  */
