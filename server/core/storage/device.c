@@ -183,7 +183,7 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 	health_begin(d, CALL_ROOT);
 	rc = skv_storage_probe(d->storage, SKV_PROBE_ROOT, &h, err);
 	if (rc == SKV_OK && tells_free(d))
-		atomic_store(&d->fs_free, h.free_bytes);
+		device_measure(d, k, h.free_bytes);
 	if (rc == SKV_OK)
 		rc = device_heard(d, asked, &h, err);
 	if (rc == SKV_OK)

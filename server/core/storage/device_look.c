@@ -60,6 +60,19 @@ struct look device_look(struct device *d)
 	return k;
 }
 
+void device_measure(struct device *d, const struct look *before, uint64_t free_bytes)
+{
+	const struct look now = device_look(d);
+	const bool still = !before->growing && !now.growing && now.file_bytes == before->file_bytes;
+
+	if (still || d->ops->chunked || atomic_load(&d->fs_free) == UINT64_MAX)
+		atomic_store(&d->fs_free, free_bytes);
+	if (still && !d->ops->chunked && !d->ops->steady)
+		atomic_store(&d->reach, free_bytes > UINT64_MAX - now.file_bytes
+						? UINT64_MAX
+						: now.file_bytes + free_bytes);
+}
+
 int device_not_open(const struct device *d, struct skv_error *err)
 {
 	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not open", d->name);

@@ -26,6 +26,12 @@ struct look {
 
 struct look device_look(struct device *d);
 
+/* Notes what its file system has free, and so how far its slab files may reach, unless one of them
+ * was being made since `before`: some of that one's space was gone already, and all of it is
+ * subtracted when it is there. Chunks are allocated when they are written, so files and free bytes
+ * do not add up to anything there. */
+void device_measure(struct device *d, const struct look *before, uint64_t free_bytes);
+
 /* The open storage, which the caller closes; NULL: not open. */
 struct skv_storage *device_use(struct device *d);
 int device_not_open(const struct device *d, struct skv_error *err); /* SKV_E_UNAVAILABLE */

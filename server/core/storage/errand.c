@@ -31,20 +31,6 @@
 #include "make_files.h"
 #include "remove_files.h"
 
-/* What its slab files can have in all, unless one was being made meanwhile. Chunks are allocated
- * when they are written, so there files and free bytes do not add up to anything. */
-static void measure_reach(struct device *d, const struct look *before)
-{
-	const uint64_t fs_free = atomic_load(&d->fs_free);
-	const struct look now = device_look(d);
-
-	if (d->ops->chunked || before->growing || now.growing ||
-	    now.file_bytes != before->file_bytes)
-		return;
-	atomic_store(&d->reach, fs_free > UINT64_MAX - now.file_bytes ? UINT64_MAX
-								       : now.file_bytes + fs_free);
-}
-
 /* Through fs-masters nothing is tried but the owner file: their probes write, too. */
 static void try_write(struct device *d)
 {
@@ -60,10 +46,8 @@ static void try_write(struct device *d)
 	if (!atomic_load(&d->remote)) {
 		rc = skv_storage_probe(s, SKV_PROBE_WRITE, &h, &err);
 		if (rc == SKV_OK)
-			atomic_store(&d->fs_free, h.free_bytes);
+			device_measure(d, &before, h.free_bytes);
 	}
-	if (rc == SKV_OK)
-		measure_reach(d, &before);
 	if (rc == SKV_OK)
 		rc = claim_keep(d, s, &err);
 	health_end(d, CALL_WRITE, rc == SKV_OK, false);
