@@ -131,7 +131,7 @@ void etcd_set_prefix(struct skv_buf *b)
 
 /* The deadline has passed. Leaves the call to the thread, or ends it. */
 static int give_up_locked(struct skv_etcd *c, struct etcd_call *call, uint32_t timeout_ms,
-			  struct skv_error *err)
+			  struct skv_error *err) SKV_REQUIRES(c->lock)
 {
 	const bool unknown = call->state == ETCD_RUNNING && call->sent && call->writes;
 	const char *why = call->err.status != SKV_OK ? call->err.message : c->trouble;

@@ -129,9 +129,9 @@ struct etcd_call *etcd_call_new(struct skv_etcd *c, const struct etcd_method *m,
  * call is gone. */
 int etcd_call_run(struct skv_etcd *c, struct etcd_call *call, uint32_t timeout_ms,
 		  struct skv_buf *bytes, struct skv_rd *message, struct skv_error *err);
-void etcd_call_free_locked(struct skv_etcd *c, struct etcd_call *call);
-void etcd_queue_locked(struct skv_etcd *c, struct etcd_call *call);
-void etcd_unqueue_locked(struct skv_etcd *c, struct etcd_call *call);
+void etcd_call_free_locked(struct skv_etcd *c, struct etcd_call *call) SKV_REQUIRES(c->lock);
+void etcd_queue_locked(struct skv_etcd *c, struct etcd_call *call) SKV_REQUIRES(c->lock);
+void etcd_unqueue_locked(struct skv_etcd *c, struct etcd_call *call) SKV_REQUIRES(c->lock);
 void etcd_wake(struct skv_etcd *c);
 /* gRPC's prefix of the one message of a request: not compressed, and the length. */
 void etcd_set_prefix(struct skv_buf *b);

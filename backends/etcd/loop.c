@@ -100,6 +100,7 @@ static void login_ended(struct skv_etcd *c, struct etcd_call *call)
 }
 
 static void finish_locked(struct skv_etcd *c, struct etcd_call *call, const struct skv_error *err)
+	SKV_REQUIRES(c->lock)
 {
 	call->err = *err;
 	if (call->abandoned) {
@@ -113,6 +114,7 @@ static void finish_locked(struct skv_etcd *c, struct etcd_call *call, const stru
 }
 
 static void retry_locked(struct skv_etcd *c, struct etcd_call *call, const struct skv_error *err)
+	SKV_REQUIRES(c->lock)
 {
 	call->err = *err;
 	if (call->abandoned) {

@@ -313,7 +313,7 @@ int skv_etcd_watch_open(struct skv_etcd *c, struct skv_etcd_bytes key, struct sk
 	return SKV_OK;
 }
 
-static void ask_attention_locked(struct skv_etcd *c)
+static void ask_attention_locked(struct skv_etcd *c) SKV_REQUIRES(c->lock)
 {
 	assert(skv_mutex_held(&c->lock));
 	c->attention = true;

@@ -155,7 +155,7 @@ static void send_all(struct etcd_store *s, struct etcd_append **v, size_t n)
 
 /* ---- the group ------------------------------------------------------------------------------- */
 
-static size_t take_group_locked(struct etcd_store *s, struct etcd_append **v)
+static size_t take_group_locked(struct etcd_store *s, struct etcd_append **v) SKV_REQUIRES(s->lock)
 {
 	size_t n = 0, bytes = 0;
 

@@ -98,6 +98,7 @@ static int tidy(struct etcd_store *s, struct etcd_part *part, uint64_t fence)
 
 /* The next partition with something to do. */
 static struct etcd_part *next_untidy_locked(struct etcd_store *s, uint64_t *fence)
+	SKV_REQUIRES(s->lock)
 {
 	assert(skv_mutex_held(&s->lock));
 	for (struct etcd_part *p = s->parts; p; p = p->next)
@@ -109,7 +110,7 @@ static struct etcd_part *next_untidy_locked(struct etcd_store *s, uint64_t *fenc
 	return NULL;
 }
 
-static bool owns_any_locked(const struct etcd_store *s)
+static bool owns_any_locked(const struct etcd_store *s) SKV_REQUIRES(s->lock)
 {
 	assert(skv_mutex_held((struct skv_mutex *)&s->lock));
 	for (const struct etcd_part *p = s->parts; p; p = p->next)

@@ -31,7 +31,7 @@ static bool is_below(const struct etcd_store *s, const struct skv_etcd_kv *kv, c
 }
 
 static void note_end_locked(struct etcd_store *s, const char *number, size_t n,
-			    const struct skv_etcd_event *e)
+			    const struct skv_etcd_event *e) SKV_REQUIRES(s->lock)
 {
 	char text[8] = "";
 	struct etcd_part *p;
@@ -49,7 +49,7 @@ static void note_end_locked(struct etcd_store *s, const char *number, size_t n,
 }
 
 /* Forgets the older half of the changes, and begins another one. */
-static void turn_log_locked(struct etcd_store *s)
+static void turn_log_locked(struct etcd_store *s) SKV_REQUIRES(s->lock)
 {
 	const struct skv_buf old = s->news.log[0];
 
@@ -60,7 +60,7 @@ static void turn_log_locked(struct etcd_store *s)
 	skv_buf_clear(&s->news.log[1]);
 }
 
-static void forget_log_locked(struct etcd_store *s, uint64_t revision)
+static void forget_log_locked(struct etcd_store *s, uint64_t revision) SKV_REQUIRES(s->lock)
 {
 	s->news.newest = revision;
 	turn_log_locked(s);
@@ -68,7 +68,7 @@ static void forget_log_locked(struct etcd_store *s, uint64_t revision)
 }
 
 static void note_document_locked(struct etcd_store *s, const char *rest, size_t n,
-				 const struct skv_etcd_event *e)
+				 const struct skv_etcd_event *e) SKV_REQUIRES(s->lock)
 {
 	const struct skv_etcd_bytes v = e->kv.value;
 	char key[SKV_STORE_KEY_MAX + 1];
@@ -91,7 +91,7 @@ static void note_document_locked(struct etcd_store *s, const char *rest, size_t 
 		forget_log_locked(s, e->kv.mod_revision);
 }
 
-static void note_locked(struct etcd_store *s, const struct skv_etcd_event *e)
+static void note_locked(struct etcd_store *s, const struct skv_etcd_event *e) SKV_REQUIRES(s->lock)
 {
 	const char *rest;
 	size_t n;
@@ -105,14 +105,14 @@ static void note_locked(struct etcd_store *s, const struct skv_etcd_event *e)
 }
 
 /* Nothing that the watch has told is certain. */
-static void doubt_locked(struct etcd_store *s)
+static void doubt_locked(struct etcd_store *s) SKV_REQUIRES(s->lock)
 {
 	s->look.began_us = 0;
 	for (struct etcd_part *p = s->parts; p; p = p->next)
 		p->certain = false;
 }
 
-static void open_locked(struct etcd_store *s)
+static void open_locked(struct etcd_store *s) SKV_REQUIRES(s->lock)
 {
 	const uint64_t from = atomic_load(&s->revision) + 1;
 	struct etcd_key first, end;

@@ -41,6 +41,7 @@ void etcd_look_free(struct etcd_store *s)
 }
 
 static struct etcd_row *row_of_locked(struct etcd_store *s, uint32_t partition)
+	SKV_REQUIRES(s->lock)
 {
 	assert(skv_mutex_held(&s->lock));
 	for (size_t i = 0; i < s->look.n_rows; i++)
@@ -58,12 +59,13 @@ static struct etcd_manager *manager_in(struct etcd_manager *v, size_t n, const c
 }
 
 static struct etcd_manager *manager_locked(struct etcd_store *s, const char *name)
+	SKV_REQUIRES(s->lock)
 {
 	assert(skv_mutex_held(&s->lock));
 	return manager_in(s->look.managers, s->look.n_managers, name);
 }
 
-static uint32_t interval_ms_locked(const struct etcd_store *s)
+static uint32_t interval_ms_locked(const struct etcd_store *s) SKV_REQUIRES(s->lock)
 {
 	uint32_t least = INTERVAL_MAX_MS;
 
@@ -147,7 +149,7 @@ static int decode(const struct etcd_store *s, struct skv_etcd_answer *a, struct 
 
 /* What was known of a manager goes on if its lease is the same. */
 static void count_locked(struct etcd_store *s, struct etcd_manager *m, uint64_t began_ms,
-			 uint64_t ended_ms)
+			 uint64_t ended_ms) SKV_REQUIRES(s->lock)
 {
 	const struct etcd_manager *old = manager_locked(s, m->name);
 	const uint64_t most = 2 * interval_ms_locked(s);
@@ -164,7 +166,7 @@ static void count_locked(struct etcd_store *s, struct etcd_manager *m, uint64_t 
 }
 
 static void accept_locked(struct etcd_store *s, struct rows *all, uint64_t began_us,
-			  uint64_t began_ms)
+			  uint64_t began_ms) SKV_REQUIRES(s->lock)
 {
 	const uint64_t ended_ms = skv_now_ms(s->clock);
 
@@ -268,7 +270,7 @@ struct claim {
 };
 
 static bool lease_over_locked(const struct etcd_store *s, const struct etcd_manager *m,
-			      uint64_t now)
+			      uint64_t now) SKV_REQUIRES(s->lock)
 {
 	if (strcmp(m->l.boot_id, s->boot_id) == 0)
 		return now >= m->l.expires_ms && (s->look.whole_since_ms == 0 ||
@@ -277,6 +279,7 @@ static bool lease_over_locked(const struct etcd_store *s, const struct etcd_mana
 }
 
 static bool has_others_locked(const struct etcd_store *s, const struct etcd_row *row)
+	SKV_REQUIRES(s->lock)
 {
 	assert(skv_mutex_held((struct skv_mutex *)&s->lock));
 	for (size_t i = 0; i < s->look.n_rows; i++)

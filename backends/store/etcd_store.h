@@ -280,7 +280,7 @@ int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format
 /* ---- etcd_news.c: the watch ------------------------------------------------------------------ */
 
 /* Notes what has come; opens the watch if there is none. Local. */
-void etcd_news_poll_locked(struct etcd_store *s);
+void etcd_news_poll_locked(struct etcd_store *s) SKV_REQUIRES(s->lock);
 void etcd_news_close(struct etcd_store *s);
 /* Adds to *found what has changed behind revision *at, which becomes that of the newest change.
  * False: nobody knows all of it. */
@@ -291,7 +291,7 @@ bool etcd_news_changes(struct etcd_store *s, const char *const *prefixes, size_t
 
 int etcd_keeper_start(struct etcd_store *s, struct skv_error *err);
 void etcd_keeper_stop(struct etcd_store *s);
-void etcd_keeper_wake_locked(struct etcd_store *s);
+void etcd_keeper_wake_locked(struct etcd_store *s) SKV_REQUIRES(s->lock);
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 

@@ -517,7 +517,7 @@ uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, siz
 	return n;
 }
 
-static uint32_t cancel_locked(struct slabkv_async *a, uint64_t batch)
+static uint32_t cancel_locked(struct slabkv_async *a, uint64_t batch) SKV_REQUIRES(a->lock)
 {
 	struct skv_async_op *next;
 	uint32_t n = 0;

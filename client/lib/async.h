@@ -88,7 +88,8 @@ struct slabkv_async {
 void skv_async_append(struct skv_async_list *l, struct skv_async_op *op);
 void skv_async_remove(struct skv_async_list *l, struct skv_async_op *op);
 /* Releases the operation's pins and publishes its completion. With the lock. */
-void skv_async_complete_locked(struct slabkv_async *a, struct skv_async_op *op);
+void skv_async_complete_locked(struct slabkv_async *a, struct skv_async_op *op)
+	SKV_REQUIRES(a->lock);
 
 /* Body of a worker thread: runs until the queue is empty and nothing more will come. */
 void *skv_async_work(void *worker);

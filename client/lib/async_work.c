@@ -48,7 +48,7 @@ static bool may_join(const struct skv_async_worker *w, const struct skv_async_op
 }
 
 /* Takes operations for one call out of the queue. */
-static void take_locked(struct slabkv_async *a, struct skv_async_worker *w)
+static void take_locked(struct slabkv_async *a, struct skv_async_worker *w) SKV_REQUIRES(a->lock)
 {
 	struct skv_async_op *op = a->queue.head, *next;
 	uint32_t share = a->queue.n / a->n_workers + 1, looked_at = 0;

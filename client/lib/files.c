@@ -70,7 +70,7 @@ void skv_files_destroy(struct skv_files_cache *c)
 }
 
 /* Takes `f` out of the list. False when it is out already. */
-static bool unlink_locked(struct skv_files_cache *c, struct skv_slab_file *f)
+static bool unlink_locked(struct skv_files_cache *c, struct skv_slab_file *f) SKV_REQUIRES(c->lock)
 {
 	SKV_CHECK(skv_mutex_held(&c->lock));
 	for (struct skv_slab_file **p = &c->list; *p; p = &(*p)->next) {
@@ -84,7 +84,7 @@ static bool unlink_locked(struct skv_files_cache *c, struct skv_slab_file *f)
 	return false;
 }
 
-static void push_locked(struct skv_files_cache *c, struct skv_slab_file *f)
+static void push_locked(struct skv_files_cache *c, struct skv_slab_file *f) SKV_REQUIRES(c->lock)
 {
 	SKV_CHECK(skv_mutex_held(&c->lock));
 	SKV_CHECK(!f->forgotten && f->file);

@@ -151,6 +151,7 @@ static int open_mount(const char *path, const uint8_t uuid[16], struct skv_mount
 }
 
 static struct skv_mount *find_locked(struct skv_mounts *m, const uint8_t uuid[16])
+	SKV_REQUIRES(m->lock)
 {
 	SKV_CHECK(skv_mutex_held(&m->lock));
 	for (struct skv_mount *mount = m->list; mount; mount = mount->next)

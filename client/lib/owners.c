@@ -85,7 +85,7 @@ static uint64_t *place_of(struct skv_owners *o, const char *path, uint64_t *hash
 	return &o->place[*hash / SKV_NOTE_PARTITIONS % INSTANCES];
 }
 
-static uint32_t partition_of_locked(struct skv_owners *o, const char *path)
+static uint32_t partition_of_locked(struct skv_owners *o, const char *path) SKV_REQUIRES(o->lock)
 {
 	uint64_t hash;
 	const uint64_t *place = place_of(o, path, &hash);

@@ -245,7 +245,7 @@ int slabkv_pool_get(struct slabkv_pool *pool, uint32_t timeout_ms, struct slabkv
 	return rc;
 }
 
-static void free_locked(struct slabkv_pool *pool, uint32_t i)
+static void free_locked(struct slabkv_pool *pool, uint32_t i) SKV_REQUIRES(pool->lock)
 {
 	if (!SKV_CHECK(skv_mutex_held(&pool->lock)) ||
 	    !SKV_CHECK(pool->buffers[i].state != FREE && pool->buffers[i].pins == 0) ||

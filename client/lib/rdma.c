@@ -162,6 +162,7 @@ static int make_device(struct skv_rdma *r, const struct skv_rdma_lib *lib,
 
 static const struct skv_rdma_device *find_locked(const struct skv_rdma *r,
 						 const struct ibv_context *verbs)
+	SKV_REQUIRES(r->setup)
 {
 	SKV_CHECK(skv_mutex_held(&r->setup));
 	for (uint32_t i = 0; i < r->n; i++)

@@ -29,7 +29,7 @@ static struct skv_uring *uring_of(struct skv_engine *e) { return (struct skv_uri
 /* ---- rings ----------------------------------------------------------------------------------- */
 
 /* Once for an engine: everything works without registration, only slower. */
-static void tell_locked(struct skv_uring *u, const char *what, int error)
+static void tell_locked(struct skv_uring *u, const char *what, int error) SKV_REQUIRES(u->lock)
 {
 	if (!u->told)
 		skv_log(SKV_LOG_WARN, "client", "engine uring: %s cannot be registered: %s%s", what,
@@ -39,6 +39,7 @@ static void tell_locked(struct skv_uring *u, const char *what, int error)
 
 /* One entry of a ring's table of memory; what another ring has pinned is taken from that. */
 static int set_buffer_locked(struct skv_uring *u, struct skv_uring_ring *r, uint32_t at)
+	SKV_REQUIRES(u->lock)
 {
 	const struct skv_uring_region *region = &u->regions[at];
 	const struct skv_uring_ring *from = region->base ? u->all : NULL;
@@ -51,7 +52,7 @@ static int set_buffer_locked(struct skv_uring *u, struct skv_uring_ring *r, uint
 }
 
 /* Gives a new ring the tables of the others and makes it known. */
-static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
+static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r) SKV_REQUIRES(u->lock)
 {
 	int error = skv_uring_ring_files(r, u->fds, 2 * u->max_files);
 
@@ -71,7 +72,7 @@ static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 
 /* A ring that was counted is none: each waiter looks anew, for it may have been
  * the last one to wait for. */
-static void lost_locked(struct skv_uring *u)
+static void lost_locked(struct skv_uring *u) SKV_REQUIRES(u->lock)
 {
 	SKV_CHECK(skv_mutex_held(&u->lock));
 	if (SKV_CHECK(u->n_rings > 0))
@@ -279,6 +280,7 @@ static void open_direct(struct skv_uring_file *f, int dirfd, const char *path, b
 
 /* Puts two descriptors into the table of every ring; all or none. */
 static bool set_everywhere_locked(struct skv_uring *u, uint32_t index, int fd, int direct)
+	SKV_REQUIRES(u->lock)
 {
 	static const int none[2] = { -1, -1 };
 	const int fds[2] = { fd, direct };
@@ -361,7 +363,7 @@ static int sync_file(struct skv_engine *e, struct skv_engine_file *f)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void unmap_locked(struct skv_uring *u, void *owner)
+static void unmap_locked(struct skv_uring *u, void *owner) SKV_REQUIRES(u->lock)
 {
 	static const struct skv_uring_region none;
 
@@ -377,6 +379,7 @@ static void unmap_locked(struct skv_uring *u, void *owner)
 
 /* Registers one part with every ring. An errno, or 0. */
 static int map_part_locked(struct skv_uring *u, const struct skv_uring_region *part)
+	SKV_REQUIRES(u->lock)
 {
 	uint32_t at = 0;
 

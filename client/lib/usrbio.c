@@ -306,7 +306,7 @@ static int create(const struct skv_engine_options *o, struct skv_engine **out,
 }
 
 /* Texts already returned to callers are kept until the end: they are few. */
-static const char *keep_locked(struct skv_usrbio *u, const char *text)
+static const char *keep_locked(struct skv_usrbio *u, const char *text) SKV_REQUIRES(u->lock)
 {
 	struct reason *r;
 
@@ -567,7 +567,7 @@ static int sync_file(struct skv_engine *e, struct skv_engine_file *file)
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The connection with a reference and its memory; NULL: none is up. */
-static struct skv_usrbio_conn *enter_locked(struct skv_usrbio *u)
+static struct skv_usrbio_conn *enter_locked(struct skv_usrbio *u) SKV_REQUIRES(u->lock)
 {
 	SKV_CHECK(skv_mutex_held(&u->lock));
 	if (!u->conn || !skv_usrbio_conn_enter(u->conn))

@@ -105,7 +105,7 @@ struct skv_usrbio_io *skv_usrbio_ring_take(struct skv_usrbio_ring *r)
 	return io;
 }
 
-static void give_locked(struct skv_usrbio_ring *r, struct skv_usrbio_io *io)
+static void give_locked(struct skv_usrbio_ring *r, struct skv_usrbio_io *io) SKV_REQUIRES(r->lock)
 {
 	SKV_CHECK(skv_mutex_held(&r->lock) && io >= r->ios && io < r->ios + r->entries);
 	SKV_CHECK(!io->flying && io != r->free);
@@ -183,6 +183,7 @@ uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call 
 /* ---- landing --------------------------------------------------------------------------------- */
 
 static void land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *cqe)
+	SKV_REQUIRES(r->lock)
 {
 	struct skv_usrbio_io *io = (struct skv_usrbio_io *)(uintptr_t)cqe->userdata;
 	uintptr_t at = (uintptr_t)io - (uintptr_t)r->ios;
@@ -208,7 +209,7 @@ static void land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 }
 
 /* One wait for completions, on behalf of all. */
-static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
+static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms) SKV_REQUIRES(r->lock)
 {
 	struct skv_hf3fs_cqe cqes[REAP];
 	struct timespec until;
@@ -231,6 +232,7 @@ static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 }
 
 static void leave_locked(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c)
+	SKV_REQUIRES(r->lock)
 {
 	struct skv_usrbio_call **at = &r->waiting;
 

@@ -27,7 +27,7 @@
 #define ACCEPT_ROUND 64   /* sockets accepted before others get their turn */
 #define ACCEPT_PAUSE 100u /* ms without accepting when descriptors ran out */
 
-static void wake_locked(struct grpc_loop *l)
+static void wake_locked(struct grpc_loop *l) SKV_REQUIRES(l->lock)
 {
 	const uint64_t one = 1;
 

@@ -44,7 +44,7 @@ int hf3fs_on_worker(struct hf3fs_request *k, void (*run)(struct job *job, bool e
 
 /* ---- wishes ---------------------------------------------------------------------------------- */
 
-static struct wish *find_locked(struct pages *p, const char *name)
+static struct wish *find_locked(struct pages *p, const char *name) SKV_REQUIRES(p->wish_lock)
 {
 	assert(skv_mutex_held(&p->wish_lock) && p->n_wishes <= WISHES_MAX);
 	for (uint32_t i = 0; i < p->n_wishes; i++)

@@ -19,7 +19,7 @@
 
 /* A phase is looked at from the second round on that finds it: most are over
  * by then and cost no call. */
-static bool is_slow_locked(struct watch *w, struct watched *c, uint64_t now)
+static bool is_slow_locked(struct watch *w, struct watched *c, uint64_t now) SKV_REQUIRES(w->lock)
 {
 	const uint32_t phase = atomic_load_explicit(&c->phase, memory_order_relaxed);
 	uint64_t received, taken;
@@ -45,7 +45,7 @@ static bool is_late(struct watched *c, uint64_t now)
 	return deadline != 0 && now >= deadline;
 }
 
-static uint32_t drop_late_locked(struct watch *w, uint64_t now)
+static uint32_t drop_late_locked(struct watch *w, uint64_t now) SKV_REQUIRES(w->lock)
 {
 	uint32_t dropped = 0;
 

@@ -18,7 +18,7 @@ void kvcm_faults_init(struct kvcm_faults *f)
 
 void kvcm_faults_destroy(struct kvcm_faults *f) { skv_mutex_destroy(&f->lock); }
 
-static struct kvcm_fault *find_locked(struct kvcm_faults *f, const char *api)
+static struct kvcm_fault *find_locked(struct kvcm_faults *f, const char *api) SKV_REQUIRES(f->lock)
 {
 	assert(skv_mutex_held(&f->lock) && atomic_load(&f->n) <= KVCM_FAULTS_MAX);
 	for (unsigned i = 0; i < atomic_load(&f->n); i++)

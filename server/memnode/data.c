@@ -68,7 +68,7 @@ static void cut_late_writers(struct memnode *m)
 static bool is_stranger(const struct connection *c) { return !c->cut && !atomic_load(&c->greeted); }
 
 /* Its thread finds the end of the stream, wherever it waits. */
-static void cut_locked(struct memnode *m, struct connection *c)
+static void cut_locked(struct memnode *m, struct connection *c) SKV_REQUIRES(m->conn_lock)
 {
 	assert(skv_mutex_held(&m->conn_lock) && !c->cut);
 	c->cut = true;
@@ -86,7 +86,7 @@ static void cut_silent(struct memnode *m)
 }
 
 /* Who comes now may be a client, who says hello at once. */
-static void make_way_locked(struct memnode *m)
+static void make_way_locked(struct memnode *m) SKV_REQUIRES(m->conn_lock)
 {
 	const uint32_t quarter = m->max_connections / 4;
 	struct connection *oldest = NULL;

@@ -42,7 +42,7 @@ static int check_unit(const struct memnode *m, const struct skv_fs_request *q,
 
 /* Is the node this storage's? `may_bind`: it becomes so, if it is nobody's. */
 static int enter_locked(struct memnode *m, const struct skv_fs_request *q, bool may_bind,
-			struct skv_error *err)
+			struct skv_error *err) SKV_REQUIRES(m->lock)
 {
 	assert(skv_mutex_held(&m->lock));
 	if (m->bound && memcmp(m->uuid, q->uuid, 16) != 0)
@@ -91,6 +91,7 @@ static int leave(struct memnode *m, struct skv_error *err)
 /* ---- owners ---------------------------------------------------------------------------------- */
 
 static struct skv_storage_owner *owner_locked(struct memnode *m, uint64_t incarnation)
+	SKV_REQUIRES(m->lock)
 {
 	assert(m->n_owners <= SKV_STORAGE_OWNERS);
 	for (uint32_t i = 0; i < m->n_owners; i++)
@@ -100,6 +101,7 @@ static struct skv_storage_owner *owner_locked(struct memnode *m, uint64_t incarn
 }
 
 static int claim_locked(struct memnode *m, const struct skv_fs_owner *o, struct skv_error *err)
+	SKV_REQUIRES(m->lock)
 {
 	struct skv_storage_owner *have = owner_locked(m, o->incarnation);
 
@@ -116,7 +118,7 @@ static int claim_locked(struct memnode *m, const struct skv_fs_owner *o, struct 
 	return SKV_OK;
 }
 
-static int disown_locked(struct memnode *m, const struct skv_fs_owner *o)
+static int disown_locked(struct memnode *m, const struct skv_fs_owner *o) SKV_REQUIRES(m->lock)
 {
 	struct skv_storage_owner *have = owner_locked(m, o->incarnation);
 
@@ -125,7 +127,7 @@ static int disown_locked(struct memnode *m, const struct skv_fs_owner *o)
 	return SKV_OK;
 }
 
-static int list_locked(struct memnode *m, struct skv_fs_answer *out)
+static int list_locked(struct memnode *m, struct skv_fs_answer *out) SKV_REQUIRES(m->lock)
 {
 	_Static_assert(SKV_FS_OWNERS_MAX >= SKV_STORAGE_OWNERS, "all of them fit");
 	for (uint32_t i = 0; i < m->n_owners; i++) {

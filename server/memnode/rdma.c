@@ -302,6 +302,7 @@ static void end_qp(struct rdma_cm_id *id, struct ibv_qp *qp)
 
 /* Who drew this ticket, or NULL; it is used up. */
 static struct connection *redeem_locked(struct memnode *m, uint64_t ticket)
+	SKV_REQUIRES(m->rdma->lock)
 {
 	struct connection *c;
 
@@ -318,6 +319,7 @@ static struct connection *redeem_locked(struct memnode *m, uint64_t ticket)
 /* Why not, or NULL: accepted. */
 static const char *accept_locked(struct memnode *m, struct rdma_cm_id *id,
 				 const struct skv_mn_rdma *q, struct rdma_conn_param *p)
+	SKV_REQUIRES(m->rdma->lock)
 {
 	struct skv_mn_rdma yes = { .epoch = m->epoch };
 	uint8_t raw[SKV_MN_RDMA_BYTES];

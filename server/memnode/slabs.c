@@ -195,7 +195,7 @@ static int map_slab(const struct slabs *s, struct slab *b, struct skv_error *err
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Where the slab of this number is, or would be. */
-static size_t place_locked(const struct slabs *s, uint32_t file)
+static size_t place_locked(const struct slabs *s, uint32_t file) SKV_REQUIRES(s->lock)
 {
 	size_t lo = 0, hi = s->n;
 
@@ -211,7 +211,7 @@ static size_t place_locked(const struct slabs *s, uint32_t file)
 	return lo;
 }
 
-static struct slab *find_locked(const struct slabs *s, uint32_t file)
+static struct slab *find_locked(const struct slabs *s, uint32_t file) SKV_REQUIRES(s->lock)
 {
 	size_t at = place_locked(s, file);
 

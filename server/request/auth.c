@@ -145,7 +145,7 @@ void skv_auth_set_stored(struct auth *a, struct auth_table *t, uint64_t turn)
 }
 
 static int copy_locked(const struct auth *a, const struct auth_table *from, struct skv_arena *arena,
-		       struct auth_table *to)
+		       struct auth_table *to) SKV_REQUIRES_SHARED(a->lock)
 {
 	assert(skv_rwlock_held(&a->lock));
 	to->n = from->n;
@@ -214,6 +214,7 @@ struct shown {
  * them, but its time is over. */
 static void find_locked(const struct auth *a, const struct auth_table *t,
 			const struct shown *shown, struct caller *out, bool *expired)
+	SKV_REQUIRES_SHARED(a->lock)
 {
 	const uint64_t now = skv_wall_ms(&skv_clock_system) / 1000;
 

@@ -33,6 +33,7 @@ static uint64_t mix(const struct skv_guard *g, const uint8_t *address, uint64_t 
 
 /* The address's entry, or NULL; `make`: in the place of the one that is clear first. */
 static struct skv_guard_peer *find_locked(struct skv_guard *g, const uint8_t *address, bool make)
+	SKV_REQUIRES(g->lock)
 {
 	struct skv_guard_peer *set = g->peers[mix(g, address, 0) / 2 % SKV_GUARD_SETS];
 	struct skv_guard_peer *first = set;
@@ -53,6 +54,7 @@ static struct skv_guard_peer *find_locked(struct skv_guard *g, const uint8_t *ad
 
 /* Each failure takes EVERY_MS to be forgotten, and `burst` may be remembered. */
 static bool count_locked(struct skv_guard *g, const struct skv_guard_try *t, uint64_t now_ms)
+	SKV_REQUIRES(g->lock)
 {
 	const uint64_t most = (uint64_t)g->burst * SKV_GUARD_EVERY_MS;
 	struct skv_guard_peer *p = find_locked(g, t->address, !t->right);

@@ -95,6 +95,7 @@ static struct key address_key(const struct skv_hold *h)
 }
 
 static struct skv_holder **place_locked(struct skv_holds *hs, const struct key *k)
+	SKV_REQUIRES(hs->lock)
 {
 	struct skv_holder **at = &hs->holders[skv_checksum(k->s, k->n) % SKV_HOLDERS];
 
@@ -106,6 +107,7 @@ static struct skv_holder **place_locked(struct skv_holds *hs, const struct key *
 
 /* Counts one more large call of this caller. NULL: no caller, or out of memory. */
 static struct skv_holder *join_locked(struct skv_holds *hs, const struct key *k)
+	SKV_REQUIRES(hs->lock)
 {
 	struct skv_holder **at;
 
@@ -124,7 +126,7 @@ static struct skv_holder *join_locked(struct skv_holds *hs, const struct key *k)
 	return *at;
 }
 
-static void leave_locked(struct skv_holds *hs, struct skv_holder *who)
+static void leave_locked(struct skv_holds *hs, struct skv_holder *who) SKV_REQUIRES(hs->lock)
 {
 	struct key k;
 	struct skv_holder **at;
@@ -143,7 +145,7 @@ static void leave_locked(struct skv_holds *hs, struct skv_holder *who)
 
 /* ---- large calls ----------------------------------------------------------------------------- */
 
-static void become_large_locked(struct skv_holds *hs, struct skv_hold *h)
+static void become_large_locked(struct skv_holds *hs, struct skv_hold *h) SKV_REQUIRES(hs->lock)
 {
 	const struct key tenant = tenant_key(h), address = address_key(h);
 
@@ -154,6 +156,7 @@ static void become_large_locked(struct skv_holds *hs, struct skv_hold *h)
 }
 
 static void move_locked(struct skv_holds *hs, struct skv_hold *h, uint64_t n, bool more)
+	SKV_REQUIRES(hs->lock)
 {
 	const uint64_t change = more ? n : 0 - n;
 
@@ -168,7 +171,7 @@ static void move_locked(struct skv_holds *hs, struct skv_hold *h, uint64_t n, bo
 		h->of_address->bytes += change;
 }
 
-static void become_small_locked(struct skv_holds *hs, struct skv_hold *h)
+static void become_small_locked(struct skv_holds *hs, struct skv_hold *h) SKV_REQUIRES(hs->lock)
 {
 	assert(skv_mutex_held(&hs->lock) && h->large);
 	leave_locked(hs, h->of_tenant);
@@ -185,7 +188,7 @@ static uint64_t bound_of(const struct skv_holds *hs, const struct skv_hold *h)
 
 static const char *over_locked(const struct skv_holds *hs, const struct skv_hold *h,
 			       const struct skv_holder *tenant, const struct skv_holder *address,
-			       uint64_t more)
+			       uint64_t more) SKV_REQUIRES(hs->lock)
 {
 	assert(skv_mutex_held(&hs->lock));
 	if (tenant && tenant->bytes + more > bound_of(hs, h))

@@ -34,6 +34,7 @@ struct member_sighting {
 /* ---- what was seen --------------------------------------------------------------------------- */
 
 static const struct member_sighting *find_locked(const struct skv_members *m, const char *name)
+	SKV_REQUIRES(m->lock)
 {
 	for (uint32_t i = 0; i < m->n_seen; i++)
 		if (strcmp(m->seen[i].name, name) == 0)
@@ -89,6 +90,7 @@ int skv_members_look(struct skv_members *m, const struct skv_doc *docs, uint32_t
 }
 
 static bool is_silent_locked(const struct skv_members *m, const struct member_sighting *at)
+	SKV_REQUIRES(m->lock)
 {
 	assert(at->since_ms <= m->looked_ms);
 	return m->looked_ms - at->since_ms >= at->lease_ms;

@@ -157,7 +157,7 @@ bool skv_pause_call(struct skv_request *c, int status)
 }
 
 /* Takes those off that run again or are over. */
-static struct skv_request *take_due_locked(struct skv_pause *p)
+static struct skv_request *take_due_locked(struct skv_pause *p) SKV_REQUIRES(p->lock)
 {
 	const uint64_t now = now_ms();
 	struct skv_request *due = NULL, **at = &p->waiting;
@@ -216,7 +216,7 @@ static void go_on(struct skv_pause *p, struct skv_request *c)
 		c->done.fn(c->done.ctx, rc);
 }
 
-static void tell_end_locked(struct skv_pause *p)
+static void tell_end_locked(struct skv_pause *p) SKV_REQUIRES(p->lock)
 {
 	const uint64_t ms = now_ms() - p->begun_ms;
 

@@ -33,6 +33,7 @@ void skv_peers_destroy(struct skv_peers *p)
 
 /* Where the pointer to it is, or would be. */
 static struct skv_peer **find_locked(struct skv_peers *p, const uint8_t *address)
+	SKV_REQUIRES(p->lock)
 {
 	struct skv_peer **at =
 		&p->lists[skv_checksum(address, SKV_ADDRESS_BYTES) % SKV_PEERS_LISTS];
@@ -43,7 +44,7 @@ static struct skv_peer **find_locked(struct skv_peers *p, const uint8_t *address
 	return at;
 }
 
-static bool enter_locked(struct skv_peers *p, const uint8_t *address)
+static bool enter_locked(struct skv_peers *p, const uint8_t *address) SKV_REQUIRES(p->lock)
 {
 	struct skv_peer **at = find_locked(p, address);
 

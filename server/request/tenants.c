@@ -210,6 +210,7 @@ static bool names(const struct skv_tenant_spec *s, enum skv_owned kind, const ch
 }
 
 static const struct skv_tenant *find_locked(const struct skv_tenants *t, const char *name)
+	SKV_REQUIRES_SHARED(t->lock)
 {
 	assert(skv_rwlock_held(&t->lock));
 	for (uint32_t i = 0; i < t->n; i++)
@@ -253,7 +254,7 @@ static bool hide(struct skv_hidden *h, enum skv_owned kind, const struct skv_ten
 }
 
 static bool hide_all(const struct skv_tenants *t, struct skv_hidden *h, const char *tenant,
-		     struct skv_arena *a)
+		     struct skv_arena *a) SKV_REQUIRES_SHARED(t->lock)
 {
 	const struct skv_tenant *own = find_locked(t, tenant);
 	size_t groups = 1, storages = 1;
@@ -294,6 +295,7 @@ struct skv_hidden *skv_tenants_hidden(struct skv_tenants *t, const char *tenant,
 }
 
 static const char *owner_locked(const struct skv_tenants *t, enum skv_owned kind, const char *name)
+	SKV_REQUIRES_SHARED(t->lock)
 {
 	assert(skv_rwlock_held(&t->lock));
 	for (uint32_t i = 0; i < t->n; i++)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Unlinks the oldest job if it was queued before `since_ms` (UINT64_MAX: any). */
-static struct job *pop_locked(struct workers *w, uint64_t since_ms)
+static struct job *pop_locked(struct workers *w, uint64_t since_ms) SKV_REQUIRES(w->lock)
 {
 	struct job *job = w->head;
 
@@ -28,7 +28,7 @@ static struct job *pop_locked(struct workers *w, uint64_t since_ms)
 }
 
 /* Runs the oldest job without the lock. False: there is none. */
-static bool run_next_locked(struct workers *w)
+static bool run_next_locked(struct workers *w) SKV_REQUIRES(w->lock)
 {
 	struct job *job = pop_locked(w, UINT64_MAX);
 

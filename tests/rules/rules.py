@@ -16,6 +16,7 @@ import tempfile
 
 import core
 import layers
+import locks
 import logs
 import routing
 import state
@@ -313,7 +314,7 @@ RULES = {
     "headers": rule_headers, "layers": layers.rule_layers, "core": core.rule_core, "forbidden": rule_forbidden,
     "lengths": rule_lengths, "columns": rule_columns, "openings": rule_openings, "marks": rule_marks, "toplevel": rule_toplevel,
     "public": rule_public, "shell": rule_shell, "python": rule_python, "unit": rule_unit, "logs": logs.rule_logs,
-    "state": state.rule_state, "routing": routing.rule_routing,
+    "state": state.rule_state, "routing": routing.rule_routing, "locks": locks.rule_locks,
 }
 
 

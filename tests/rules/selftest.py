@@ -7,6 +7,7 @@ file changed or added.
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -286,6 +287,24 @@ class Rules(unittest.TestCase):
         for read in ("x = p->b", "p->b == 1", "p->a[1] = 2", "atomic_load(&p->b)", "x && p->b", "const int *x = &p->b", "x == &p->b"):
             self.write("server/core/ops/x.c", body % read)
             self.clean("state")
+
+    def test_locks(self):
+        with open(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+                               "api/base/include/skv/lock.h"), encoding="utf-8") as f:
+            self.write("api/base/include/skv/lock.h", f.read())
+        path = os.path.join(self.root, "api/x.c")
+        command = f"cc -Wall -Iapi/base/include -std=gnu11 -c {path}"
+        self.write("build/compile_commands.json", json.dumps([{"directory": self.root, "file": path, "command": command}]))
+        body = ("/* x.c - x. */\n#include <skv/lock.h>\nstruct x {\n\tstruct skv_mutex lock;\n\tstruct skv_cond wake;\n\tint n;\n};\n"
+                "static void add_locked(struct x *x) SKV_REQUIRES(x->lock)\n{\n\tx->n++;\n}\n"
+                "void f(struct x *x);\nvoid f(struct x *x)\n{\n%s}\n")
+        right = "\tskv_mutex_lock(&x->lock);\n\tadd_locked(x);\n\tskv_mutex_unlock(&x->lock);\n"
+        for wrong, words in ((right[: right.rindex("\tskv")], "still held"), ("\tadd_locked(x);\n", "requires holding"),
+                             (right + "\tskv_mutex_unlock(&x->lock);\n", "was not held"),
+                             ("\tskv_cond_wait(&x->wake, &x->lock);\n\tadd_locked(x);\n", "requires holding"),
+                             ("\tif (x->n)\n\t\tskv_mutex_lock(&x->lock);\n", "not held on every path")):
+            self.write("api/x.c", body % right)
+            self.breaks("locks", "api/x.c", body % wrong, words)
 
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')

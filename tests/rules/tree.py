@@ -80,7 +80,7 @@ def functions(source):
             begin = number
         elif line.startswith("}") and begin is not None:
             head = " ".join(lines[max(0, begin - 6) : begin - 1])
-            names = re.findall(r"(\w+)\s*\(", head)
+            names = re.findall(r"\b(?!SKV_)(\w+)\s*\(", head)  # not the attributes of skv/lock.h
             found.append((names[-1] if names else "?", begin, number))
             begin = None
     return found

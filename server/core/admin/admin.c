@@ -346,7 +346,10 @@ int one_group_delete(struct skv_core *c, const char *name, struct skv_error *err
 	snprintf(key, sizeof key, "group/%s", name);
 	if (rc == SKV_OK)
 		rc = admin_written(c, registry_del(c, c->turn_fence, key, version, err));
-	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
+	if (rc != SKV_OK)
+		return admin_leave(c, rc);
+	p = admin_follow(c);
+	if (p) {
 		struct group *gone = group_find(p, name);
 
 		if (gone) {

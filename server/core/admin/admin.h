@@ -16,8 +16,9 @@
 #include <skv/core.h>
 #include <skv/lock.h>
 
+#include <lock/core.h>
+
 struct partition;
-struct skv_core;
 struct skv_storage_spec;
 struct skv_error;
 
@@ -46,10 +47,11 @@ int admin_leave(struct skv_core *c, int rc);
 
 /* The partition as of the beginning of the turn, under the write lock; NULL with *rc set if it has
  * been replaced. */
-struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err);
+struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
+	SKV_TRY_ACQUIRES(true, c->lock);
 /* The same after a write to the registry. NULL: the partition is being reloaded; since that starts
  * with a new fence it will read what was written, so the call has succeeded anyway. */
-struct partition *admin_follow(struct skv_core *c);
+struct partition *admin_follow(struct skv_core *c) SKV_TRY_ACQUIRES(true, c->lock);
 
 /* The registry has changed but memory could not follow (out of memory): has the partition reloaded.
  * Returns rc. */

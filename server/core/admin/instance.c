@@ -161,7 +161,10 @@ static int update_details(struct skv_core *c, const struct skv_instance_spec *i,
 	char *extra;
 	int rc = put_instance_doc(c, i, id, &version, err);
 
-	if (rc != SKV_OK || !(p = admin_follow(c)))
+	if (rc != SKV_OK)
+		return rc;
+	p = admin_follow(c);
+	if (!p)
 		return rc;
 	have = instance_find(p, i->tenant, i->id);
 	extra = skv_strdup(i->extra);
@@ -188,7 +191,10 @@ static int create_instance(struct skv_core *c, const struct skv_instance_spec *i
 
 	if (rc == SKV_OK)
 		rc = put_instance_doc(c, i, id, &version, err);
-	if (rc != SKV_OK || !(p = admin_follow(c)))
+	if (rc != SKV_OK)
+		return rc;
+	p = admin_follow(c);
+	if (!p)
 		return rc;
 	rc = partition_add_instance(p, i, id);
 	if (rc == SKV_OK) {
@@ -401,10 +407,13 @@ int instance_end(struct skv_core *c, const char *tenant, const char *id,
 		rc = admin_written(c, registry_move_to_dropped(c, c->turn_fence, key, number, &doc,
 							       &version, err));
 	skv_buf_destroy(&doc);
-	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
-		instance_by_id(p, number)->version = version;
-		partition_set_dropped(p, number);
-		core_unlock(c);
+	if (rc == SKV_OK) {
+		p = admin_follow(c);
+		if (p) {
+			instance_by_id(p, number)->version = version;
+			partition_set_dropped(p, number);
+			core_unlock(c);
+		}
 	}
 	return admin_leave(c, rc);
 }

@@ -240,8 +240,11 @@ static int put_storage_doc(struct skv_core *c, const struct storage_doc *d, uint
 static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version)
 {
 	struct partition *p = admin_follow(c);
-	int at = p ? volume_find(p, s->name) : -1;
+	int at;
 
+	if (!p)
+		return;
+	at = volume_find(p, s->name);
 	if (at >= 0) {
 		p->volume[at].version = version;
 		p->volume[at].capacity = s->capacity;
@@ -262,8 +265,7 @@ static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 		    device_describe(p->volume[at].dev, s) != SKV_OK)
 			admin_out_of_step(c, SKV_OK);
 	}
-	if (p)
-		core_unlock(c);
+	core_unlock(c);
 }
 
 static int update_storage(struct skv_core *c, const struct skv_storage_spec *s,

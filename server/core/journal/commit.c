@@ -347,7 +347,7 @@ static int append(struct skv_core *c, struct round *r)
 	return rc == SKV_E_UNAVAILABLE ? SKV_E_STORE_IO : rc;
 }
 
-static void append_done(struct skv_core *c, const struct round *r)
+static void append_done(struct skv_core *c, const struct round *r) SKV_REQUIRES(c->lock)
 {
 	bool synced = skv_store_durability(c->store) == SKV_DURABILITY_FULL && !r->relaxed;
 	struct change *batch = r->batch;
@@ -472,7 +472,7 @@ bool commit_round(struct skv_core *c)
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 /* Under commit.lock. */
-static void wait_for_work(struct commit *q)
+static void wait_for_work(struct commit *q) SKV_REQUIRES(q->lock)
 {
 	const struct behind *b = &q->behind;
 

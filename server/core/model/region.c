@@ -41,7 +41,7 @@ static void *make_touched(void)
 }
 
 /* Makes one more. */
-static void add(struct regions *r)
+static void add(struct regions *r) SKV_REQUIRES(r->lock)
 {
 	void *region;
 

@@ -104,6 +104,7 @@ static void set(struct tenant_rule *one, const struct skv_tenant_spec *s)
 }
 
 static struct tenant_rule *make_locked(struct tenant_rules *r, const char *name)
+	SKV_REQUIRES(r->lock)
 {
 	struct tenant_rule *one = skv_calloc(1, sizeof *one);
 

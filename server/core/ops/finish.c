@@ -489,9 +489,10 @@ static struct waiter *make_waiter(struct skv_finish_res *res, struct skv_arena *
 }
 
 /* SKV_OK with the lock held and *s set: an open session without changes in flight. Otherwise the
- * call is answered (or waits), the lock is free, and *s is NULL. */
+ * call is answered (or waits), the lock is free, and *s is NULL: the analysis of locks follows
+ * neither this function nor its callers. */
 static int begin_ending(struct skv_core *c, const struct ending *e, struct waiter *w,
-			struct session **s, struct skv_error *err)
+			struct session **s, struct skv_error *err) SKV_NO_LOCK_CHECK
 {
 	bool ended = false;
 	int rc = core_gate(c, err);
@@ -515,7 +516,7 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 
 int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
 		    struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
-		    const struct skv_done *done)
+		    const struct skv_done *done) SKV_NO_LOCK_CHECK /* see begin_ending */
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);
@@ -615,6 +616,7 @@ static int queue_abort(struct partition *p, struct session *s, bool quiesced, st
 
 int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+	SKV_NO_LOCK_CHECK /* see begin_ending */
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);

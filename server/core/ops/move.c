@@ -225,7 +225,7 @@ static int queue_take(struct found *f, uint32_t deadline_ms, struct waiter *w)
 
 /* *copies: nothing is to be moved, but this copied. */
 static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, struct waiter *w,
-		       struct copying **copies)
+		       struct copying **copies) SKV_REQUIRES(c->lock)
 {
 	struct partition *p = c->partition;
 	struct found *f;
@@ -557,7 +557,7 @@ static int queue_finish(struct partition *p, struct move *m, const struct skv_mo
 
 /* *copies: it was a move of copies, which ends in this way. */
 static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *req,
-			 struct waiter *w, struct copied **copies)
+			 struct waiter *w, struct copied **copies) SKV_REQUIRES(c->lock)
 {
 	struct partition *p = c->partition;
 	struct change *behind = NULL;

@@ -202,7 +202,7 @@ static bool same_owner(const struct skv_storage_owner *a, const struct skv_stora
 	return a->incarnation == b->incarnation && memcmp(a->nonce, b->nonce, sizeof a->nonce) == 0;
 }
 
-static bool claimed_locked(const struct device *d)
+static bool claimed_locked(const struct device *d) SKV_REQUIRES(d->lock)
 {
 	assert(skv_mutex_held(&d->lock));
 	return d->claim.incarnation != 0 && d->claim_fence == owner_fence(d->core);

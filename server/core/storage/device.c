@@ -249,7 +249,7 @@ static uint32_t idle_ms(const struct device *d)
 }
 
 /* Errands that return signal, too. */
-static void rest_locked(struct device *d)
+static void rest_locked(struct device *d) SKV_REQUIRES(d->lock)
 {
 	const uint64_t until = skv_now_us() + 1000ull * idle_ms(d);
 	uint64_t now;

@@ -82,7 +82,7 @@ struct order {
 };
 
 /* Is anything tried whose result is waited for after the root was opened? */
-static bool tries_locked(const struct device *d)
+static bool tries_locked(const struct device *d) SKV_REQUIRES(d->lock)
 {
 	bool busy = !atomic_load(&d->files_checked);
 
@@ -133,7 +133,7 @@ void errands_join(struct device *d)
 
 /* Nobody joins it, so that a process whose storage hangs leaves no ended threads behind: `busy`
  * says that it may still use the device. */
-static bool start_thread_locked(struct device *d, unsigned slot)
+static bool start_thread_locked(struct device *d, unsigned slot) SKV_REQUIRES(d->lock)
 {
 	struct order *o = skv_malloc(sizeof *o);
 	pthread_t thread;

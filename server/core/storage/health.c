@@ -117,7 +117,7 @@ void health_note(struct device *d, enum call_kind kind, int rc, const char *prob
 /* ---- what is logged and counted -------------------------------------------------------------- */
 
 static void explain(struct device *d, enum storage_fault fault, enum call_kind kind,
-		    char out[SKV_MESSAGE_MAX])
+		    char out[SKV_MESSAGE_MAX]) SKV_REQUIRES(d->lock)
 {
 	static const char *const hangs[CALL_KINDS] = {
 		[CALL_ROOT] = "its file system does not answer",
@@ -143,7 +143,7 @@ static void count_change(struct device *d, enum storage_fault writes, bool reads
 	      !reads && (d->shown_reads || d->shown_fault == STORAGE_UNKNOWN));
 }
 
-static bool watch_locked(struct device *d, struct health_news *n)
+static bool watch_locked(struct device *d, struct health_news *n) SKV_REQUIRES(d->lock)
 {
 	enum call_kind kind, read_kind;
 	const enum storage_fault writes = find_fault(d, false, &kind);

@@ -13,6 +13,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Attributes for clang's analysis of locks (-Wthread-safety, rules_locks); empty for gcc. A lock is
+ * named as the caller can name it, `m` or `s->lock`, and the struct must be complete there. Not
+ * expressed: which stripe of an skv_rwlock a reader locks, a lock under an alias or a condition. */
+#ifdef __clang__
+#define SKV_LOCK_ATTRIBUTE(x) __attribute__((x))
+#else
+#define SKV_LOCK_ATTRIBUTE(x)
+#endif
+/* A type whose objects are locks. */
+#define SKV_CAPABILITY(kind) SKV_LOCK_ATTRIBUTE(capability(kind))
+/* The function locks, for writing or for reading, and returns with the lock held. */
+#define SKV_ACQUIRES(...) SKV_LOCK_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define SKV_ACQUIRES_SHARED(...) SKV_LOCK_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
+/* The function locks only if it returns `ok`: true (a pointer: not NULL) or false. */
+#define SKV_TRY_ACQUIRES(ok, ...) SKV_LOCK_ATTRIBUTE(try_acquire_capability(ok, __VA_ARGS__))
+/* The function unlocks what was locked for writing, or for reading. */
+#define SKV_RELEASES(...) SKV_LOCK_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define SKV_RELEASES_SHARED(...) SKV_LOCK_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
+/* The caller holds the lock, for writing or at least for reading. */
+#define SKV_REQUIRES(...) SKV_LOCK_ATTRIBUTE(requires_capability(__VA_ARGS__))
+#define SKV_REQUIRES_SHARED(...) SKV_LOCK_ATTRIBUTE(requires_shared_capability(__VA_ARGS__))
+/* The analysis skips the body of this definition: a comment there says why. */
+#define SKV_NO_LOCK_CHECK SKV_LOCK_ATTRIBUTE(no_thread_safety_analysis)
+
 /* Its address identifies the thread that holds a lock. */
 extern _Thread_local char skv_thread_mark;
 static inline uintptr_t skv_thread(void) { return (uintptr_t)&skv_thread_mark; }
@@ -23,7 +47,7 @@ extern _Thread_local unsigned skv_thread_locks;
  * transport, or hold what others need, may not. False unless the thread sets it. */
 extern _Thread_local bool skv_thread_waits;
 
-struct skv_mutex {
+struct SKV_CAPABILITY("mutex") skv_mutex {
 	pthread_mutex_t m;
 	_Atomic uintptr_t owner; /* skv_thread of the holder, 0 when free */
 };
@@ -35,7 +59,7 @@ struct skv_mutex {
  * unlocked: a waiting writer would come in between. So it holds at most one such lock for reading,
  * and knows which. */
 #define SKV_RWLOCK_STRIPES 32u
-struct skv_rwlock {
+struct SKV_CAPABILITY("rwlock") skv_rwlock {
 	struct {
 		pthread_rwlock_t l;
 		/* two cache lines, whatever the alignment of the whole */
@@ -55,8 +79,8 @@ struct skv_cond {
 
 void skv_mutex_init(struct skv_mutex *m);
 void skv_mutex_destroy(struct skv_mutex *m);
-void skv_mutex_lock(struct skv_mutex *m);
-void skv_mutex_unlock(struct skv_mutex *m);
+void skv_mutex_lock(struct skv_mutex *m) SKV_ACQUIRES(m);
+void skv_mutex_unlock(struct skv_mutex *m) SKV_RELEASES(m);
 /* By the calling thread. Relaxed suffices: a thread sees its own last write, and no other thread's
  * mark equals its own. */
 static inline bool skv_mutex_held(const struct skv_mutex *m)
@@ -66,13 +90,13 @@ static inline bool skv_mutex_held(const struct skv_mutex *m)
 
 void skv_rwlock_init(struct skv_rwlock *l);
 void skv_rwlock_destroy(struct skv_rwlock *l);
-void skv_rwlock_read(struct skv_rwlock *l);
-void skv_rwlock_read_unlock(struct skv_rwlock *l);
-void skv_rwlock_write(struct skv_rwlock *l);
-void skv_rwlock_write_unlock(struct skv_rwlock *l);
+void skv_rwlock_read(struct skv_rwlock *l) SKV_ACQUIRES_SHARED(l);
+void skv_rwlock_read_unlock(struct skv_rwlock *l) SKV_RELEASES_SHARED(l);
+void skv_rwlock_write(struct skv_rwlock *l) SKV_ACQUIRES(l);
+void skv_rwlock_write_unlock(struct skv_rwlock *l) SKV_RELEASES(l);
 /* In the middle of a write: lets in the readers that wait, but no other writer, and returns when
  * they are out again. What they may find then must be fit to be read. */
-void skv_rwlock_write_pause(struct skv_rwlock *l);
+void skv_rwlock_write_pause(struct skv_rwlock *l) SKV_REQUIRES(l);
 /* For a writer that may pause, or unlock and lock again: is it worth it? */
 static inline bool skv_rwlock_readers_wait(const struct skv_rwlock *l)
 {
@@ -94,8 +118,9 @@ void skv_cond_init(struct skv_cond *c);
 void skv_cond_destroy(struct skv_cond *c);
 void skv_cond_signal(struct skv_cond *c);
 void skv_cond_broadcast(struct skv_cond *c);
-void skv_cond_wait(struct skv_cond *c, struct skv_mutex *m);
+void skv_cond_wait(struct skv_cond *c, struct skv_mutex *m) SKV_REQUIRES(m);
 /* False if `timeout_ms` passed first. */
-bool skv_cond_wait_ms(struct skv_cond *c, struct skv_mutex *m, uint64_t timeout_ms);
+bool skv_cond_wait_ms(struct skv_cond *c, struct skv_mutex *m, uint64_t timeout_ms)
+	SKV_REQUIRES(m);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <skv/core.h>
 
+#include <lock/core.h>
+
 /* A callback to run after the lock is released. */
 struct completion {
 	struct completion *next;
@@ -11,9 +13,9 @@ struct completion {
 	int status;
 };
 
-void core_lock(struct skv_core *c);
+void core_lock(struct skv_core *c) SKV_ACQUIRES(c->lock);
 /* Releases the write lock, then runs the completions queued under it. */
-void core_unlock(struct skv_core *c);
+void core_unlock(struct skv_core *c) SKV_RELEASES(c->lock);
 /* Before block i of a long change, of a portion that takes some microseconds: lookups that wait
  * come in, nobody who writes does. Each block must be wholly changed, or not at all; nothing that
  * the caller knows becomes untrue, but for marks of blocks. Without the write lock, as while
