@@ -6,17 +6,22 @@
  * says nothing. The start time tells a reused pid from the process that was meant. Whatever cannot
  * be read or parsed means "not proven": the lease is then waited out.
  *
- * No state; any thread. Reads /proc only.
+ * State: a descriptor for each of a few processes that were found running, so that the next look at
+ * one is a poll: each partition looks at its owner many times a second, and a line of /proc adds up
+ * all threads of the process. Any thread.
  */
 #include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <skv/hash.h>
@@ -24,6 +29,7 @@
 #include "internal.h"
 
 #define HOST_MAX 64
+#define MAX_RUNNING 8u /* managers of one host, in all but tests */
 
 struct owner {
 	char host[HOST_MAX + 1];
@@ -94,19 +100,43 @@ static bool has_other_threads(long pid)
 	return threads > 1;
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static struct owner self; /* read again in a child */
+static struct {
+	long pid; /* 0: free */
+	uint64_t start_time;
+	int fd; /* of the process: readable once all its threads have ended */
+} running[MAX_RUNNING];
+static unsigned n_seen; /* the newest replaces the oldest */
+
+static struct owner this_process(void)
+{
+	struct owner o;
+	char state;
+
+	pthread_mutex_lock(&lock);
+	if (self.pid != (long)getpid()) {
+		host_name(self.host);
+		skv_boot_id(self.boot_id);
+		self.pid_space = pid_space();
+		self.pid = (long)getpid();
+		if (read_process(self.pid, &state, &self.start_time) != 0)
+			self.start_time = 0;
+	}
+	o = self;
+	pthread_mutex_unlock(&lock);
+	return o;
+}
+
 void skv_owner_name(char out[192])
 {
-	char host[HOST_MAX + 1], boot_id[37], state;
-	uint64_t start_time = 0, random;
+	const struct owner o = this_process();
+	uint64_t random;
 	int n;
 
-	host_name(host);
-	skv_boot_id(boot_id);
 	skv_random(&random, sizeof random);
-	if (read_process((long)getpid(), &state, &start_time) != 0)
-		start_time = 0;
-	n = snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host,
-		     (long)getpid(), start_time, boot_id, pid_space(), random);
+	n = snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, o.host, o.pid,
+		     o.start_time, o.boot_id, o.pid_space, random);
 	assert(n > 0 && n < 192);
 }
 
@@ -126,29 +156,81 @@ size_t owner_host(const char *owner)
 	return parse_owner(owner, &o) ? strlen(o.host) : 0;
 }
 
+/* By /proc. */
+static bool is_gone(const struct owner *o)
+{
+	char state;
+	uint64_t start_time;
+	const int error = read_process(o->pid, &state, &start_time);
+
+	/* Without our own entry /proc is not mounted (or hides), and a missing one proves nothing. */
+	if (error != 0)
+		return (error == ENOENT || error == ESRCH) &&
+		       read_process((long)getpid(), &state, &start_time) == 0;
+	if (start_time != o->start_time)
+		return o->start_time != 0;
+	return (state == 'Z' || state == 'X') && !has_other_threads(o->pid);
+}
+
+/* Of a process that was found running. */
+static enum { UNKNOWN, RUNS, ENDED } look_again(const struct owner *o)
+{
+	unsigned i = 0;
+	struct pollfd end = { .events = POLLIN };
+
+	pthread_mutex_lock(&lock);
+	while (i < MAX_RUNNING &&
+	       (running[i].pid != o->pid || running[i].start_time != o->start_time))
+		i++;
+	end.fd = i < MAX_RUNNING ? running[i].fd : -1;
+	if (i < MAX_RUNNING && poll(&end, 1, 0) > 0) {
+		close(running[i].fd);
+		running[i].pid = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return i == MAX_RUNNING ? UNKNOWN : end.revents ? ENDED : RUNS;
+}
+
+static void remember(const struct owner *o, int fd)
+{
+	unsigned i;
+
+	assert(fd >= 0 && o->pid > 0);
+	pthread_mutex_lock(&lock);
+	i = n_seen++ % MAX_RUNNING;
+	if (running[i].pid)
+		close(running[i].fd);
+	running[i].pid = o->pid;
+	running[i].start_time = o->start_time;
+	running[i].fd = fd;
+	pthread_mutex_unlock(&lock);
+}
+
 bool skv_owner_is_dead(const char *owner)
 {
-	char host[HOST_MAX + 1], boot_id[37], state;
-	uint64_t start_time;
+	const struct owner me = this_process();
 	struct owner o;
-	int error;
+	bool gone;
+	int fd;
 
-	if (!parse_owner(owner, &o))
-		return false;
-	host_name(host);
-	skv_boot_id(boot_id);
 	/* Zeros stand for "unknown", which is equal to nothing. */
-	if (strcmp(o.host, host) != 0 || strcmp(o.boot_id, boot_id) != 0 || boot_id[0] == '\0' ||
-	    strspn(boot_id, "0") == 36 || o.pid_space == 0 || o.pid_space != pid_space())
+	if (!parse_owner(owner, &o) || strcmp(o.host, me.host) != 0 ||
+	    strcmp(o.boot_id, me.boot_id) != 0 || strspn(me.boot_id, "0") == 36 ||
+	    o.pid_space == 0 || o.pid_space != me.pid_space)
 		return false;
-	/* Without our own entry /proc is not mounted (or hides), and a missing one proves nothing.
-	 */
-	if (read_process((long)getpid(), &state, &start_time) != 0)
+	switch (look_again(&o)) {
+	case RUNS:
 		return false;
-	error = read_process(o.pid, &state, &start_time);
-	if (error != 0)
-		return error == ENOENT || error == ESRCH;
-	if (start_time != o.start_time)
-		return o.start_time != 0;
-	return (state == 'Z' || state == 'X') && !has_other_threads(o.pid);
+	case ENDED:
+		return true;
+	case UNKNOWN:
+		break;
+	}
+	fd = (int)syscall(SYS_pidfd_open, (pid_t)o.pid, 0u);
+	gone = is_gone(&o); /* after that: of a pid that is another process's by now, not remembered */
+	if (fd >= 0 && !gone && o.start_time != 0)
+		remember(&o, fd);
+	else if (fd >= 0)
+		close(fd);
+	return gone;
 }

@@ -6,6 +6,7 @@
  * locks. Processes are children of the test; leases of other boots and hosts are written into the
  * database.
  */
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,47 @@ static void a_killed_process_is_dead_at_once(void **state)
 	assert_true(skv_owner_is_dead(name)); /* a zombie */
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_true(skv_owner_is_dead(name));
+}
+
+static unsigned n_descriptors(void)
+{
+	unsigned n = 0;
+	DIR *d = opendir("/proc/self/fd");
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* More than are remembered: each is told apart, and those that ended keep no descriptor. */
+static void many_processes_are_told_apart(void **state)
+{
+	enum { N = 20 };
+	const unsigned before = n_descriptors();
+	char name[N][192];
+	pid_t pid[N];
+
+	(void)state;
+	for (int i = 0; i < N; i++)
+		pid[i] = make_child(name[i]);
+	for (int i = 0; i < N; i++) {
+		assert_false(skv_owner_is_dead(name[i]));
+		assert_false(skv_owner_is_dead(name[i]));
+	}
+	assert_true(n_descriptors() < before + N);
+	for (int i = 0; i < N; i++) {
+		for (int k = i; k < N; k++)
+			assert_false(skv_owner_is_dead(name[k]));
+		kill(pid[i], SIGKILL);
+		assert_int_equal(waitpid(pid[i], NULL, 0), pid[i]);
+		for (int k = 0; k <= i; k++)
+			assert_true(skv_owner_is_dead(name[k]));
+	}
+	for (int i = 0; i < N; i++)
+		assert_true(skv_owner_is_dead(name[i]));
+	assert_true(n_descriptors() <= before);
 }
 
 static void a_dead_owners_lease_is_free(void **state)
@@ -325,6 +367,7 @@ int main(void)
 		cmocka_unit_test(names_differ),
 		cmocka_unit_test(only_a_proven_death_counts),
 		cmocka_unit_test(a_killed_process_is_dead_at_once),
+		cmocka_unit_test(many_processes_are_told_apart),
 	};
 	const struct CMUnitTest leases[] = {
 		CASE(a_dead_owners_lease_is_free),
