@@ -37,7 +37,7 @@
 #include <recovery/load.h>
 #include <recovery/recover.h>
 
-#define FOLLOW_MS 20u     /* between two looks for records */
+#define FOLLOW_MS 50u     /* between two looks for records */
 #define REGISTRY_MS 1000u /* and for changes of the registry */
 #define RETRY_MS 500u     /* after a load that failed */
 #define PORTIONS 16u      /* of records in one step */
