@@ -41,9 +41,9 @@ int skv_v1_read_error(const struct skv_v1_in *in, const char *text, size_t n, st
 	const char *f = field.v ? skv_jat_string(&d, &field, 0, 1u << 12) : "";
 	int status = skv_jdoc_close(&d);
 
-	if (status != SKV_OK)
-		return skv_fail(out, status, NULL,
-				"the body is not an error object of this API: check the URL");
+	if (status != SKV_OK || !detail.v)
+		return skv_fail(out, status == SKV_E_NOMEM ? status : SKV_E_NETWORK, NULL,
+				SKV_NOT_AN_ERROR);
 	status = skv_status_from_name(c);
 	/* An error whose code says "ok" is a bug of the sender, never a success. */
 	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, f, "%s", m);

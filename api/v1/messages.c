@@ -577,8 +577,8 @@ int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, st
 	int status = skv_table_read_pb(&error_table, in, text, n, &e, NULL);
 
 	if (!*e.code)
-		return skv_fail(out, status == SKV_OK ? SKV_E_INVALID : status, NULL,
-				"the body is not an error of this API: check the URL");
+		return skv_fail(out, status == SKV_E_NOMEM ? status : SKV_E_NETWORK, NULL,
+				SKV_NOT_AN_ERROR);
 	status = skv_status_from_name(e.code);
 	/* An error whose code says "ok" is a bug of the sender, never a success. */
 	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, e.field, "%s", e.message);

@@ -52,35 +52,27 @@ static bool worth_retry(int status)
 
 /* The error in the response body, if the HTTP status says that it is one. A manager that cannot
  * tell what was asked answers in JSON; no protobuf message begins with '{' (that would be a group).
- */
+ * Without a manager's error in it, a proxy has answered: the manager was not reached. */
 static int read_status(long http_status, const struct skv_buf *body, struct skv_error *err)
 {
 	const bool json = body->len && body->data[0] == '{';
 	struct skv_error told;
 	struct skv_arena arena;
 	struct skv_v1_in in = { .arena = &arena };
-	int rc;
 
 	if (http_status >= 200 && http_status < 300)
 		return SKV_OK;
 	skv_error_clear(&told);
 	skv_arena_init(&arena);
-	rc = (json ? skv_v1_read_error : skv_pb_read_error)(&in, (const char *)body->data,
-							    body->len, &told);
+	(json ? skv_v1_read_error : skv_pb_read_error)(&in, (const char *)body->data, body->len,
+						       &told);
 	skv_arena_destroy(&arena);
-	if (rc != SKV_OK && told.status == rc) {
-		if (err)
-			*err = told;
-		return rc;
-	}
-	if (http_status == 404)
-		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
-				"the server has no such path: is it a slabkv manager?");
-	if (http_status == 503 || http_status == 502 || http_status == 504)
-		return skv_fail(err, SKV_E_NOT_READY, NULL, "HTTP status %ld", http_status);
-	return skv_fail(err, SKV_E_INTERNAL, NULL,
-			"HTTP status %ld without a slabkv error in its body: check the URL",
-			http_status);
+	if (told.status == SKV_E_NETWORK)
+		return skv_fail(err, told.status, NULL, "HTTP status %ld: %s", http_status,
+				told.message);
+	if (err)
+		*err = told;
+	return told.status;
 }
 
 static void put_url(struct skv_buf *url, const char *base, const char *path)

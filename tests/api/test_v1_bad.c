@@ -322,11 +322,12 @@ static const struct bad documents[] = {
 	/* answers: a client must not follow what is not sound */
 	{ "purge_req", "{\"prefix\":3}", I, "prefix" },
 	{ "purge_req", "{\"instances\":[\"a\",\"a\"]}", I, "instances[1]" },
-	{ "error", "<html>502 Bad Gateway</html>", I, "" },
-	{ "error", "{}", I, "" },
-	{ "error", "{\"error\":\"no\"}", I, "" },
-	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\"}}", SKV_E_INTERNAL, "" },
-	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\"}}", SKV_E_INTERNAL,
+	{ "error", "<html>502 Bad Gateway</html>", SKV_E_NETWORK, "" },
+	{ "error", "{}", SKV_E_NETWORK, "" },
+	{ "error", "{\"error\":\"no\"}", SKV_E_NETWORK, "" },
+	{ "error", "{\"error\":{\"code\":\"no_space\",\"message\":\"x\"}}", SKV_E_NETWORK, "" },
+	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\",\"detail\":{}}}", SKV_E_INTERNAL, "" },
+	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\",\"detail\":{}}}", SKV_E_INTERNAL,
 	  "" },
 };
 

@@ -287,6 +287,84 @@ static void a_refusal_does_not_count(void **state)
 	standin_stop(&standby);
 }
 
+/* What a proxy answers for a manager that it cannot reach. */
+struct proxy {
+	pthread_t thread;
+	int fd;
+	_Atomic unsigned asked;
+	const char *_Atomic text;
+};
+
+static void *answer_as_proxy(void *arg)
+{
+	struct proxy *p = arg;
+	char request[4096];
+	int fd;
+
+	while ((fd = accept(p->fd, NULL, NULL)) >= 0) {
+		if (read(fd, request, sizeof request) > 0) {
+			p->asked++;
+			if (dprintf(fd, "%s", p->text) < 0)
+				perror("write");
+		}
+		shutdown(fd, SHUT_WR);
+		while (read(fd, request, sizeof request) > 0)
+			;
+		close(fd);
+	}
+	return NULL;
+}
+
+static void a_proxys_answer_is_not_the_managers(void **state)
+{
+	static const int statuses[] = { 404, 429, 500, 502, 503, 504 };
+	static const char *const bodies[] = {
+		"Content-Type: text/html\r\nContent-Length: 38\r\n\r\n"
+		"<html><h1>Bad Gateway</h1>nginx</html>",
+		"Content-Type: text/plain\r\nContent-Length: 19\r\n\r\nno healthy upstream",
+		"Content-Type: application/json\r\nContent-Length: 25\r\n\r\n"
+		"{\"error\":\"rate limited\" }",
+		"Content-Length: 0\r\n\r\n",
+		"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"code\":\"no_space\",",
+	};
+	struct fixture *f = *state;
+	struct proxy p = { .asked = 0 };
+	struct slabkv_error err;
+	struct slabkv *alone;
+	char text[sizeof statuses / sizeof statuses[0] * 5][256], url[64];
+	unsigned expected = 0;
+
+	p.fd = listener(url, 8);
+	f->urls[0] = url;
+	f->urls[1] = f->s.url;
+	f->o.n_urls = 2;
+	f->o.rounds = 1;
+	fixture_reopen(f, NULL, NULL);
+	assert_int_equal(pthread_create(&p.thread, NULL, answer_as_proxy, &p), 0);
+	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+		for (size_t k = 0; k < sizeof bodies / sizeof bodies[0]; k++) {
+			snprintf(text[expected], sizeof text[0],
+				 "HTTP/1.1 %d x\r\nConnection: close\r\n%s", statuses[i], bodies[k]);
+			p.text = text[expected];
+			atomic_store(&f->kv->current, 0);
+			assert_int_equal(slabkv_ready(f->kv, &err), SLABKV_OK);
+			atomic_store(&f->kv->current, 0);
+			put_all(f, 1 + 8 * expected, 2);
+			assert_int_equal(f->kv->current, 1);
+			assert_true(p.asked >= 2 * ++expected);
+		}
+	p.text = text[0];
+	f->o.n_urls = 1; /* with nobody else the error names the status and the remedy */
+	f->o.rounds = 2;
+	assert_int_equal(slabkv_open(&f->o, &alone, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_ready(alone, &err), SLABKV_E_NETWORK);
+	assert_non_null(strstr(err.message, "check the URL"));
+	slabkv_close(alone);
+	shutdown(p.fd, SHUT_RDWR);
+	pthread_join(p.thread, NULL);
+	close(p.fd);
+}
+
 static void one_text_names_several_managers(void **state)
 {
 	struct fixture *f = *state;
@@ -489,6 +567,7 @@ int main(void)
 		T(connecting_has_its_own_limit),
 		T(the_next_one_answers_for_one_that_hangs),
 		T(a_refusal_does_not_count),
+		T(a_proxys_answer_is_not_the_managers),
 		T(one_text_names_several_managers),
 		T(passing_failures_are_retried),
 		T(a_repeated_start_finds_its_session),

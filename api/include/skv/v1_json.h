@@ -90,7 +90,9 @@ int skv_v1_change(const struct skv_v1_in *in, const char *schema, const struct s
 		  const char *fields, struct skv_buf *out, struct skv_error *err);
 
 void skv_v1_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
-/* Fills *out from {error:{code,message,detail},...}; returns out->status, or SKV_E_INVALID. */
+/* Fills *out from {error:{code,message,detail},...}; returns out->status. Anything else is
+ * SKV_E_NETWORK: what answered, such as a proxy, is not a manager, which so was not reached. */
+#define SKV_NOT_AN_ERROR "no slabkv error in the body: a proxy, or not slabkv: check the URL"
 int skv_v1_read_error(const struct skv_v1_in *in, const char *text, size_t n,
 		      struct skv_error *out);
 

@@ -46,7 +46,7 @@ int skv_pb_read_named(const char *schema, const struct skv_v1_in *in, const char
 		      void *out, struct skv_error *err);
 
 void skv_pb_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
-/* Fills *out from an error answer; returns out->status, or SKV_E_INVALID. */
+/* Fills *out from an error answer; returns out->status. Anything else is SKV_E_NETWORK. */
 int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n,
 		      struct skv_error *out);
 
