@@ -126,6 +126,18 @@ const char *skv_framing_read(struct skv_httpd_request *r)
 			   : find_fault(&s, r->version);
 }
 
+/* RFC 9112, 3.2.2: a target may name scheme and host, too, as it is sent to a proxy. Who was meant
+ * is told by Host, which skv_guard checks. */
+const char *skv_framing_path(const char *target)
+{
+	const size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
+			      : strncasecmp(target, "https://", 8) == 0 ? 8
+									: 0;
+	const char *path = target + scheme + (scheme ? strcspn(target + scheme, "/") : 0);
+
+	return *path ? path : "/";
+}
+
 void *skv_framing_line(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
 	(void)cls;

@@ -140,6 +140,8 @@ extern struct skv_httpd_request skv_framing_bad_line;
 void *skv_framing_line(void *cls, const char *uri, struct MHD_Connection *mhd);
 /* Fills r->header. NULL, or why the header could be read in two ways. */
 const char *skv_framing_read(struct skv_httpd_request *r);
+/* The path of a request's target, inside it; "/" if it has none. */
+const char *skv_framing_path(const char *target);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 

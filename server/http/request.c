@@ -111,7 +111,7 @@ static struct skv_httpd_request *request_begin(struct skv_httpd *f, struct MHD_C
 	assert(!r->mhd);
 	skv_gauge_move(&f->s->metrics, GAUGE_http_in_flight, 1);
 	r->mhd = mhd;
-	r->c.path = path;
+	r->c.path = skv_framing_path(path);
 	r->c.wire = WIRE_HTTP; /* the connection's last one may have been gRPC's */
 	r->c.forwarding.origin = &skv_http_origin;
 	r->method = method;

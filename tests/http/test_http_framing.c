@@ -83,6 +83,10 @@ static const struct row taken[] = {
 	{ "a query", TEXT("GET /healthz?a=b&c HTTP/1.1\r\n" HOST "\r\n") },
 	{ "an empty query", TEXT("GET /healthz? HTTP/1.1\r\n" HOST "\r\n") },
 	{ "other alphabets", TEXT(GET HOST "X: \xc3\xa4\ty\r\n\r\n") },
+	{ "a whole URL", TEXT("GET http://localhost/healthz HTTP/1.1\r\n" HOST "\r\n") },
+	{ "a whole URL in capitals",
+	  TEXT("POST HTTPS://localhost:7333/v1/instances/m/lookup HTTP/1.1\r\n" HOST
+	       "Content-Length: 20\r\n\r\n" KEYS) },
 	{ "lines ended by LF", TEXT("GET /healthz HTTP/1.1\nHost: localhost\nX: y\n\n") },
 };
 
