@@ -14,6 +14,7 @@
 #include <skv/core.h>
 #include <skv/kvcm.h>
 #include <skv/lock.h>
+#include <skv/log.h>
 
 typedef KvcmAdmin__InstanceGroup group;
 typedef KvcmAdmin__CacheReclaimStrategy reclaim;
@@ -56,13 +57,24 @@ const char *kvcm_group_missing(const group *m)
 
 static int check_index(const KvcmAdmin__MetaIndexerConfig *x, struct skv_error *err)
 {
+	/* KVCM's own places for an index; ours is always in memory and in the store. */
+	static const char *const known[] = { "", "local", "redis", "async_redis", "dummy" };
 	const KvcmAdmin__MetaStorageBackendConfig *b = x ? x->meta_storage_backend_config : NULL;
+	const char *type = b ? b->storage_type : "";
+	size_t i = 0;
 
 	if (x && x->max_key_count < 0)
 		return invalid("meta_indexer_config.max_key_count", "not negative", err);
-	if (b && *b->storage_type && strcmp(b->storage_type, "local") != 0)
+	while (i < sizeof known / sizeof known[0] && strcmp(type, known[i]) != 0)
+		i++;
+	if (i == sizeof known / sizeof known[0])
 		return unsupported("meta_indexer_config.meta_storage_backend_config.storage_type",
-				   "index but its own: only 'local' can be asked for", err);
+				   "index of this type: its own takes the place of 'local', "
+				   "'redis', 'async_redis' and 'dummy'", err);
+	if (i > 1)
+		skv_log(SKV_LOG_WARN, "kvcm",
+			"an index of type '%s' was asked for: this server's own takes its place, "
+			"and nothing is kept elsewhere", type);
 	return SKV_OK;
 }
 
