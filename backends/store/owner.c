@@ -163,7 +163,8 @@ static bool is_gone(const struct owner *o)
 	uint64_t start_time;
 	const int error = read_process(o->pid, &state, &start_time);
 
-	/* Without our own entry /proc is not mounted (or hides), and a missing one proves nothing. */
+	/* Without our own entry /proc is not mounted (or hides), and a missing one proves nothing.
+	 */
 	if (error != 0)
 		return (error == ENOENT || error == ESRCH) &&
 		       read_process((long)getpid(), &state, &start_time) == 0;
@@ -227,7 +228,8 @@ bool skv_owner_is_dead(const char *owner)
 		break;
 	}
 	fd = (int)syscall(SYS_pidfd_open, (pid_t)o.pid, 0u);
-	gone = is_gone(&o); /* after that: of a pid that is another process's by now, not remembered */
+	gone = is_gone(&o); /* after that: a pid that is another process's by now has another start
+			     * time */
 	if (fd >= 0 && !gone && o.start_time != 0)
 		remember(&o, fd);
 	else if (fd >= 0)

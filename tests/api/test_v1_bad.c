@@ -326,9 +326,10 @@ static const struct bad documents[] = {
 	{ "error", "{}", SKV_E_NETWORK, "" },
 	{ "error", "{\"error\":\"no\"}", SKV_E_NETWORK, "" },
 	{ "error", "{\"error\":{\"code\":\"no_space\",\"message\":\"x\"}}", SKV_E_NETWORK, "" },
-	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\",\"detail\":{}}}", SKV_E_INTERNAL, "" },
-	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\",\"detail\":{}}}", SKV_E_INTERNAL,
-	  "" },
+	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\",\"detail\":{}}}",
+	  SKV_E_INTERNAL, "" },
+	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\",\"detail\":{}}}",
+	  SKV_E_INTERNAL, "" },
 };
 
 /* Reads `text` as `m` and expects this failure. The output must stay untouched. */

@@ -325,7 +325,8 @@ static void a_proxys_answer_is_not_the_managers(void **state)
 		"Content-Type: application/json\r\nContent-Length: 25\r\n\r\n"
 		"{\"error\":\"rate limited\" }",
 		"Content-Length: 0\r\n\r\n",
-		"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"code\":\"no_space\",",
+		"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+		"{\"code\":\"no_space\",",
 	};
 	struct fixture *f = *state;
 	struct proxy p = { .asked = 0 };
@@ -344,7 +345,8 @@ static void a_proxys_answer_is_not_the_managers(void **state)
 	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
 		for (size_t k = 0; k < sizeof bodies / sizeof bodies[0]; k++) {
 			snprintf(text[expected], sizeof text[0],
-				 "HTTP/1.1 %d x\r\nConnection: close\r\n%s", statuses[i], bodies[k]);
+				 "HTTP/1.1 %d x\r\nConnection: close\r\n%s", statuses[i],
+				 bodies[k]);
 			p.text = text[expected];
 			atomic_store(&f->kv->current, 0);
 			assert_int_equal(slabkv_ready(f->kv, &err), SLABKV_OK);
