@@ -267,16 +267,17 @@ static int bench(struct skv_bench *b)
 			skv_bench_remove(b);
 	}
 	for (uint32_t i = 0; w && i < b->n_clients; i++) {
-		skv_bench_kvcm_close(&w[i].call);
+		if (b->api->close)
+			b->api->close(&w[i].call);
 		skv_bench_call_close(&w[i].call);
 	}
 	skv_free(w);
 	return rc;
 }
 
-int skv_cmd_bench(struct skv_cli *cli, int argc, char **argv)
+int skv_bench(struct skv_cli *cli, const struct skv_bench_api *api, int argc, char **argv)
 {
-	struct skv_bench b = { .cli = cli };
+	struct skv_bench b = { .cli = cli, .api = api };
 	struct slabkv_options o;
 	int rc = skv_bench_options(&b, argc, argv);
 
@@ -290,4 +291,9 @@ int skv_cmd_bench(struct skv_cli *cli, int argc, char **argv)
 		slabkv_close(b.kv);
 	}
 	return rc;
+}
+
+int skv_cmd_bench(struct skv_cli *cli, int argc, char **argv)
+{
+	return skv_bench(cli, &skv_bench_native, argc, argv);
 }

@@ -7,7 +7,6 @@
 
 #include "cli.h"
 #include "histogram.h"
-#include "wire.h"
 
 #define SKV_BENCH_SIZES 16 /* most values of --keys, --ops, --data */
 #define SKV_BENCH_TEXT 64u /* characters of a key that is a text: a SHA-256 in hex */
@@ -15,15 +14,26 @@
 
 struct skv_bench_op;
 
-enum skv_bench_api { SKV_BENCH_V1, SKV_BENCH_KVCM };
+struct skv_bench;
+struct skv_bench_call;
+
+/* The calls that are measured. `slabkv bench` measures skv_bench_native, tests/bench other ones. */
+struct skv_bench_api {
+	const char *name;
+	const struct skv_bench_op *ops;
+	uint32_t n_ops;
+	const char *op_names; /* for the message about a wrong --ops */
+	/* Registers instance b->name in the group of that name, with blocks of b->slot_bytes. */
+	int (*register_instance)(struct skv_bench *b, struct slabkv_error *err);
+	/* Releases what the calls keep in c->own; or NULL. */
+	void (*close)(struct skv_bench_call *c);
+};
 
 struct skv_bench {
 	struct skv_cli *cli;
 	struct slabkv *kv;
 	/* what was asked for */
-	enum skv_bench_api api;
-	const char *grpc; /* host:port of the manager's gRPC port */
-	const char *op_list; /* --ops, or NULL */
+	const struct skv_bench_api *api;
 	const struct skv_bench_op *ops[SKV_BENCH_SIZES];
 	uint32_t n_ops;
 	uint64_t sizes[SKV_BENCH_SIZES]; /* --keys */
@@ -68,8 +78,7 @@ struct skv_bench {
 struct skv_bench_call {
 	struct skv_bench *b;
 	const struct skv_bench_op *op;
-	struct skv_wire *wire[2]; /* of an API that the library does not
-				     speak: over JSON, over gRPC */
+	void *own; /* the API's */
 	uint64_t *ids; /* room for the largest --keys */
 	uint64_t *sums; /* as many: what finish says of their bytes */
 	char (*texts)[SKV_BENCH_TEXT + 1]; /* --text: of each id, and where it is */
@@ -86,8 +95,6 @@ struct skv_bench_call {
 struct skv_bench_op {
 	const char *name; /* in the table */
 	const char *option; /* for --ops */
-	enum skv_bench_api api;
-	bool grpc; /* of an API that the library does not speak */
 	const char *halves[2]; /* names of the two halves, or NULL */
 	bool data; /* moves bytes */
 	/* Makes what the operation needs, unmeasured; or NULL. */
@@ -115,8 +122,9 @@ struct skv_bench_outcome {
 bool skv_bench_call_open(struct skv_bench_call *c, struct skv_bench *b, uint32_t keys);
 void skv_bench_call_close(struct skv_bench_call *c);
 
-/* Adds the operations of b->api with this name to b->ops; all of them if NULL.
- * False when there is none, or no room. */
+extern const struct skv_bench_api skv_bench_native;
+
+/* Adds the operation of b->api with this name to b->ops. False when there is none, or no room. */
 bool skv_bench_op_add(struct skv_bench *b, const char *option);
 /* Fills c->ids with b->keys blocks that a lookup asks for; how many of them are there. */
 uint32_t skv_bench_name_hits(struct skv_bench_call *c);
@@ -139,15 +147,10 @@ void skv_bench_data_remove(struct skv_bench *b);
 bool skv_bench_data_open(struct skv_bench_call *c);
 void skv_bench_data_close(struct skv_bench_call *c);
 
-/* ---- bench_kvcm.c: the calls of KVCM's clients ----------------------------------------------- */
+/* ---- bench.c, bench_options.c, bench_report.c --------------------------------------------------------- */
 
-int skv_bench_kvcm_register(struct skv_bench *b, struct slabkv_error *err);
-int skv_bench_kvcm_get(struct skv_bench_call *c);
-int skv_bench_kvcm_write(struct skv_bench_call *c);
-void skv_bench_kvcm_close(struct skv_bench_call *c);
-
-/* ---- bench_options.c, bench_report.c --------------------------------------------------------- */
-
+/* The command, for the calls of `api`. */
+int skv_bench(struct skv_cli *cli, const struct skv_bench_api *api, int argc, char **argv);
 /* SKV_EXIT_OK, SKV_EXIT_USAGE, or -1 after --help. */
 int skv_bench_options(struct skv_bench *b, int argc, char **argv);
 void skv_bench_print_head(const struct skv_bench *b);

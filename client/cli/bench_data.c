@@ -294,7 +294,6 @@ int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 	int rc;
 
 	assert(b->block_bytes > 0 && b->block_bytes <= 1ull << 32);
-	assert(b->api == SKV_BENCH_V1); /* the only one of which bytes are moved */
 	rc = skv_cli_object_set(b->kv, SLABKV_GROUP, b->name,
 				json_pack("{s:[s]}", "storages", b->storage), NULL, err);
 	return rc == SLABKV_OK ? slabkv_instance_put(b->kv, &instance, err) : rc;

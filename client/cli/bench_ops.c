@@ -265,50 +265,44 @@ static const struct skv_bench_op ops[] = {
 	  .halves = { "start", "finish" },
 	  .call = call_start },
 	{ .name = "delete", .option = "delete", .prepare = prepare_delete, .call = call_delete },
-	{ .name = "get json", .option = "get-json", .api = SKV_BENCH_KVCM,
-	  .call = skv_bench_kvcm_get },
-	{ .name = "get grpc", .option = "get-grpc", .api = SKV_BENCH_KVCM, .grpc = true,
-	  .call = skv_bench_kvcm_get },
-	{ .name = "write json",
-	  .option = "write-json",
-	  .halves = { "start", "finish" },
-	  .api = SKV_BENCH_KVCM,
-	  .call = skv_bench_kvcm_write },
-	{ .name = "write grpc",
-	  .option = "write-grpc",
-	  .halves = { "start", "finish" },
-	  .api = SKV_BENCH_KVCM,
-	  .grpc = true,
-	  .call = skv_bench_kvcm_write },
 };
 
 bool skv_bench_op_add(struct skv_bench *b, const char *option)
 {
-	uint32_t before = b->n_ops;
-
-	_Static_assert(sizeof ops / sizeof ops[0] <= SKV_BENCH_SIZES,
-		       "without --ops all of them have room");
-	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-		if (ops[i].api != b->api || (option && strcmp(ops[i].option, option) != 0))
+	for (uint32_t i = 0; i < b->api->n_ops && b->n_ops < SKV_BENCH_SIZES; i++) {
+		if (strcmp(b->api->ops[i].option, option) != 0)
 			continue;
-		if (b->n_ops == SKV_BENCH_SIZES)
-			return false;
-		b->ops[b->n_ops++] = &ops[i];
+		b->ops[b->n_ops++] = &b->api->ops[i];
+		return true;
 	}
-	return b->n_ops > before;
+	return false;
 }
 
 /* ---- the objects ----------------------------------------------------------------------------- */
+
+static int register_instance(struct skv_bench *b, struct slabkv_error *err)
+{
+	const struct slabkv_spec spec = { "kv", b->slot_bytes };
+	const struct slabkv_instance instance = {
+		.size = sizeof(struct slabkv_instance), .id = b->name, .group = b->name,
+		.specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
+	};
+
+	return slabkv_instance_put(b->kv, &instance, err);
+}
+
+const struct skv_bench_api skv_bench_native = {
+	.name = "v1",
+	.ops = ops,
+	.n_ops = sizeof ops / sizeof ops[0],
+	.op_names = "lookup,match,start,delete",
+	.register_instance = register_instance,
+};
 
 static int make_objects(struct skv_bench *b, struct slabkv_error *err)
 {
 	const uint64_t file_size = b->capacity < 1ull << 40 ? b->capacity : 1ull << 40;
 	const char *name = b->name;
-	const struct slabkv_spec spec = { "kv", b->slot_bytes };
-	const struct slabkv_instance instance = {
-		.size = sizeof(struct slabkv_instance), .id = name, .group = name, .specs = &spec,
-		.spec_size = sizeof(struct slabkv_spec), .n_specs = 1
-	};
 	int rc = skv_cli_object_set(b->kv, SLABKV_STORAGE, name,
 				    json_pack("{ss sI sI}", "type", "null", "capacity",
 					      (json_int_t)b->capacity, "file_size",
@@ -320,10 +314,7 @@ static int make_objects(struct skv_bench *b, struct slabkv_error *err)
 					json_pack("{s:[s] ss}", "storages", name, "policy",
 						  b->policy ? b->policy : ""),
 					NULL, err);
-	if (rc == SLABKV_OK)
-		rc = b->api == SKV_BENCH_KVCM ? skv_bench_kvcm_register(b, err)
-					      : slabkv_instance_put(b->kv, &instance, err);
-	return rc;
+	return rc == SLABKV_OK ? b->api->register_instance(b, err) : rc;
 }
 
 int skv_bench_prepare(struct skv_bench *b, struct slabkv_error *err)

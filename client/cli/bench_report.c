@@ -31,11 +31,6 @@ static double mib_s(const struct skv_bench_outcome *o)
 	return rate(o, o->bytes) / (1 << 20);
 }
 
-static const char *api(const struct skv_bench *b)
-{
-	return b->api == SKV_BENCH_KVCM ? "kvcm" : "v1";
-}
-
 void skv_bench_print_head(const struct skv_bench *b)
 {
 	struct skv_machine m;
@@ -43,7 +38,7 @@ void skv_bench_print_head(const struct skv_bench *b)
 	skv_machine_read(&m);
 	printf("slabkv %s (%s), API %s, %u clients, %g s each, engine %s, on %s, "
 	       "%ld cores, %s\n",
-	       slabkv_version(), SKV_COMMIT, api(b), b->n_clients, b->seconds,
+	       slabkv_version(), SKV_COMMIT, b->api->name, b->n_clients, b->seconds,
 	       slabkv_engine(b->kv, NULL), m.cpu, m.cores, m.kernel);
 	printf("%-14s %6s %10s %12s %8s %8s %8s %8s%s%s\n", "operation", "keys", "calls/s",
 	       "keys/s", "p50 us", "p99 us", "p999 us", "success",
@@ -125,7 +120,7 @@ json_t *skv_bench_json(const struct skv_bench *b, json_t *rows)
 
 	skv_machine_read(&m);
 	return json_pack("{ss ss ss ss sI ss sI sf ss ss so}", "version", slabkv_version(),
-			 "commit", SKV_COMMIT, "api", api(b), "cpu", m.cpu, "cores",
+			 "commit", SKV_COMMIT, "api", b->api->name, "cpu", m.cpu, "cores",
 			 (json_int_t)m.cores, "kernel", m.kernel, "clients",
 			 (json_int_t)b->n_clients, "seconds", b->seconds,
 			 "engine", slabkv_engine(b->kv, NULL), "name", b->name, "operations", rows);

@@ -33,8 +33,6 @@ struct skv_cli {
 	const char *command;
 	const char *urls[16];
 	uint32_t n_urls;
-	const char *url; /* where no --url is: SLABKV_URL, or the default. For what does
-			    not go through libslabkv */
 	const char *mounts[SKV_CLI_LIST_MAX];
 	uint32_t n_mounts;
 	char *token; /* skv_malloc, or NULL */

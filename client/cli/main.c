@@ -115,10 +115,7 @@ static const struct command commands[] = {
 	  "simulate --hits\n" },
 	{ "bench", skv_cmd_bench, "[options]",
 	  "calls/s, latency, manager CPU; or put and get of bytes",
-	  "  --api v1|kvcm         the native API, or the calls of KVCM's clients\n"
-	  "  --grpc HOST:PORT      the manager's gRPC port (default: 127.0.0.1:7334)\n"
-	  "  --ops LIST            of lookup,match,start,delete; kvcm: get-json,get-grpc,\n"
-	  "                        write-json,write-grpc (default: all)\n"
+	  "  --ops LIST            of lookup,match,start,delete (default: all)\n"
 	  "  --keys LIST           keys of a call, 1..16384 (default: 1,512; with --data 16)\n"
 	  "  --clients N           threads (default: 4)\n"
 	  "  --seconds S           for each operation, e.g. 0.5 (default: 5)\n"
@@ -136,8 +133,7 @@ static const struct command commands[] = {
 	  "  --slot SIZE           bytes of a block, for --capacity (default: 4K)\n"
 	  "  --max-blocks N        end start after so many blocks (default: 1000000)\n"
 	  "  --manager-pid PID     measure the CPU time of this process\n"
-	  "  --prepare             make storage (type null), group and instance; always done\n"
-	  "  --keep                do not remove them at the end\n"
+	  "  --keep                do not remove storage, group and instance at the end\n"
 	  "  --data LIST           put and get blocks of these sizes, verified, e.g. 1M,4497408\n"
 	  "  --storage NAME        where, with --data (default: default)\n"
 	  "  --data-bytes SIZE     put so much, with --data (default: 1G)\n"
@@ -375,7 +371,6 @@ static int run(struct skv_cli *cli, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct skv_cli cli = { .timeout_ms = 10000, .help = help };
-	const char *url = getenv("SLABKV_URL");
 	const char *token = getenv("SLABKV_TOKEN");
 	const char *trace = getenv("TRACEPARENT");
 	int rc = SKV_EXIT_OK;
@@ -383,7 +378,6 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails with EFBIG */
 	slabkv_options_init(&cli.library, sizeof cli.library);
-	cli.url = url && url[0] ? url : "http://127.0.0.1:7333"; /* as slabkv.h documents */
 	slabkv_trace(trace); /* what is none counts as absent */
 	if (token && token[0])
 		rc = skv_cli_set_token(&cli, token);

@@ -168,23 +168,24 @@ class Manager:
                 raise RuntimeError("slots did not become free")
             time.sleep(0.05)
 
-    def bench(self, *args):
-        """The rows of one run of `slabkv bench`, with what the manager counted meanwhile. The engine of the
-        client's data path is in self.engine afterwards."""
+    def bench(self, *args, kvcm=False):
+        """The rows of one run of `slabkv bench`, or of KVCM's calls, with what the manager counted meanwhile. The engine
+        of the client's data path is in self.engine afterwards."""
         before = self.counters()
         trust = ["-o", f"ca_file={self.ca}"] if self.ca else []
-        run = command([self.lab.slabkv, "--url", self.url, *trust, "--json", "--timeout", "60000", "bench",
+        program = [self.lab.kvcm_calls, self.grpc] if kvcm else [self.lab.slabkv, "bench"]
+        run = command([*program, "--url", self.url, *trust, "--json", "--timeout", "60000",
                        "--manager-pid", str(self.process.pid), *map(str, args)], cwd=self.dir)
         if run.returncode != 0:
-            raise RuntimeError(f"slabkv bench {' '.join(map(str, args))}: {run.stderr}")
+            raise RuntimeError(f"{' '.join(map(str, [*program, *args]))}: {run.stderr}")
         after = self.counters()
         found = json.loads(run.stdout)
         self.engine = found["engine"]
         return found["operations"], {k: after[k] - before.get(k, 0) for k in after}
 
-    def call_bytes(self, *args):
+    def call_bytes(self, *args, **how):
         """Bytes of a request's and an answer's body: what 2 runs of different length differ by."""
-        one, many = (self.bench("--seconds", s, *args) for s in (0.05, 0.5))
+        one, many = (self.bench("--seconds", s, *args, **how) for s in (0.05, 0.5))
         calls = max(1, many[0][0]["calls"] - one[0][0]["calls"])
         return [max(1, round((many[1][k] - one[1][k]) / calls)) for k in ("http_request_bytes", "http_response_bytes")]
 
@@ -208,6 +209,7 @@ class Lab:
         self.build = os.path.abspath(build)
         self.slabkvd = self.program("server/main/slabkvd")
         self.slabkv = self.program("client/slabkv")
+        self.kvcm_calls = self.program("tests/bench/bench_kvcm_calls")
         self.dir = tempfile.mkdtemp(prefix="skv-bench-", dir=os.path.abspath(folder) if folder else None)
         self.seconds = 1 if quick else 4
         self.rounds = 1 if quick else 3

@@ -25,11 +25,11 @@ def least(lab, m, *args):
     return min(found, key=lambda op: op["manager_cpu_us_per_call"])
 
 
-def beside_echo(lab, m, clients, args, request, answer):
+def beside_echo(lab, m, clients, args, kvcm, request, answer):
     """Rounds in turns with the floor: medians of both, and of their ratios."""
     pairs = []
     for _ in range(2 * lab.rounds + 1):
-        op = m.bench("--seconds", lab.seconds / 2, "--clients", clients, *args)[0][0]
+        op = m.bench("--seconds", lab.seconds / 2, "--clients", clients, *args, kvcm=kvcm)[0][0]
         floor = lab.floor("echo", request, answer, clients, lab.seconds / 2, 2)
         if op["success"] != 1:
             raise RuntimeError("a lookup missed")
@@ -42,11 +42,11 @@ def one_key(lab, clients):
     m = lab.manager("one-key")
     try:
         ways = {"protobuf over HTTP": ["--ops", "lookup", "--keys", 1],
-                "KVCM over gRPC": ["--api", "kvcm", "--grpc", m.grpc, "--ops", "get-grpc", "--keys", 1]}
+                "KVCM over gRPC": ["--ops", "get-grpc", "--keys", 1]}
         for name, args in ways.items():
             bar = clients > 1 and "HTTP" in name
-            sent = m.call_bytes(*(args if "HTTP" in name else ways["protobuf over HTTP"]))
-            ours, bare, p50, bare_p50, ratio = beside_echo(lab, m, clients, args, *sent)
+            sent = m.call_bytes(*ways["protobuf over HTTP"])
+            ours, bare, p50, bare_p50, ratio = beside_echo(lab, m, clients, args, "KVCM" in name, *sent)
             yield line(f"1 key, {clients} connection{'s' if clients > 1 else ''}, {name}",
                        "<= 1.5x echo, CPU a call" if bar else "-", f"{ours:.1f} us CPU = {ratio:.2f}x, p50 {p50:.0f} us",
                        f"echo {bare:.1f} us CPU, p50 {bare_p50:.0f} us", ratio <= 1.5 if bar else None)

@@ -26,19 +26,19 @@ def line(what, bar, measured, floor="", met=None):
     return {"what": what, "bar": bar, "measured": measured, "floor": floor, "met": met}
 
 
-def least_cpu(lab, manager, *args):
+def least_cpu(lab, manager, *args, **how):
     """Of some rounds the one with the least CPU time: other work on the machine only ever adds to it."""
     best = None
     for _ in range(lab.rounds):
-        ops, counted = manager.bench("--seconds", lab.seconds, *args)
+        ops, counted = manager.bench("--seconds", lab.seconds, *args, **how)
         op = ops[0]
         if best is None or op["manager_cpu_us_per_call"] < best[0]["manager_cpu_us_per_call"]:
             best = op, counted
     return best
 
 
-def floors_of_call(lab, manager, keys, clients, *args):
-    request, answer = manager.call_bytes(*args)
+def floors_of_call(lab, manager, keys, clients, *args, **how):
+    request, answer = manager.call_bytes(*args, **how)
     echo = lab.floor("echo", request, answer, clients, lab.seconds, 2)
     touch = lab.floor("floor", 512, keys, request, answer, lab.seconds)
     text = f"echo {echo['cpu_us_per_call']:.1f} us a call, touch {touch['ns_per_key']:.0f} ns a key"
@@ -77,11 +77,11 @@ def kvcm_get(lab, wire, bar):
     """What a connector written for KVCM asks before each prompt."""
     m = lab.manager("kvcm-get")
     try:
-        args = ["--api", "kvcm", "--grpc", m.grpc, "--ops", f"get-{wire}", "--keys", 1000]
-        op, _ = least_cpu(lab, m, *args)
+        args = ["--ops", f"get-{wire}", "--keys", 1000]
+        op, _ = least_cpu(lab, m, *args, kvcm=True)
         if op["success"] != 1:
             raise RuntimeError(f"a query missed: success {op['success']}")
-        floor = floors_of_call(lab, m, 1000, 4, *args)[0] if wire == "json" else \
+        floor = floors_of_call(lab, m, 1000, 4, *args, kvcm=True)[0] if wire == "json" else \
             f"native API: {native(lab, m):.0f} us"
     finally:
         m.remove()
@@ -101,8 +101,8 @@ def kvcm_write(lab, wire, bar):
     best = None
     try:
         for _ in range(lab.rounds):
-            ops, _ = m.bench("--api", "kvcm", "--grpc", m.grpc, "--ops", f"write-{wire}", "--keys", 512,
-                             "--clients", 8, "--seconds", lab.seconds, "--max-blocks", 100000000, "--population", 1)
+            ops, _ = m.bench("--ops", f"write-{wire}", "--keys", 512, "--clients", 8, "--seconds", lab.seconds,
+                             "--max-blocks", 100000000, "--population", 1, kvcm=True)
             if best is None or ops[0]["keys_per_s"] > best["keys_per_s"]:
                 best = ops[0]
     finally:

@@ -274,7 +274,7 @@ run 5 replay --instance flip --block-bytes 4K one.jsonl; says 'mismatches *1'
 
 # bench and doctor
 run 0 bench --seconds 0.1 --clients 2 --keys 1,32 --manager-pid $pid; says 'start+finish'; says '^delete  *32 '
-run 0 --json bench --prepare --seconds 0.1 --clients 1 --keys 8 --ops lookup,match; says '"p999_us"'; says '"commit"'
+run 0 --json bench --seconds 0.1 --clients 1 --keys 8 --ops lookup,match; says '"p999_us"'; says '"commit"'
 grep -q '"success": 1.0' out || fail 'bench did not find its own blocks'
 run 0 --json bench --seconds 0.1 --keys 16 --ops lookup,match --batch --scatter --hits 0.25; says '"success": 1.0'
 run 0 --json bench --seconds 0.1 --keys 16 --ops lookup,match,start,delete --text --checksums

@@ -1,11 +1,13 @@
 /*
- * bench_kvcm.c - KVCM's calls for `slabkv bench --api kvcm`, over JSON and gRPC.
+ * kvcm_calls.c - measures KVCM's calls, over JSON and gRPC, as `slabkv bench` measures native ones.
  *
- * Requests and answers are made and read here by hand, as a client of that API does; nothing is
- * shared with the manager's codecs. An answer is read only as far as the measurement needs it: is
- * it OK, how many blocks does it place. Storage and group are those of the native bench (type
- * null), and what is to be found is filled in over the native API: only the instance is registered
- * here, for its layout is the API's own.
+ *	bench_kvcm_calls HOST:PORT [options of slabkv bench]
+ *
+ * HOST:PORT is the manager's gRPC port. Requests and answers are made and read here by hand, as a
+ * client of that API does; nothing is shared with the manager's codecs. An answer is read only as
+ * far as the measurement needs it: is it OK, how many blocks does it place. Storage and group are
+ * those of the native bench (type null), and the blocks to be found are filled in over the native
+ * API: only the instance is registered here, because the API has a layout of its own.
  */
 #include "bench.h"
 
@@ -14,6 +16,9 @@
 #include <string.h>
 
 #include <skv/clock.h>
+#include <skv/mem.h>
+
+#include "wire.h"
 
 #define SESSION_MAX 128
 #define WRITE_TIMEOUT_S 30u
@@ -22,34 +27,57 @@
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static int connect_wire(struct skv_bench_call *c, bool grpc)
+static const char *grpc_port; /* host:port */
+
+struct wires {
+	struct skv_wire *v[2]; /* over JSON, over gRPC */
+};
+
+static bool is_grpc(const struct skv_bench_call *c)
 {
+	return strstr(c->op->option, "grpc") != NULL;
+}
+
+static struct skv_wire *wire_of(const struct skv_bench_call *c)
+{
+	return ((struct wires *)c->own)->v[is_grpc(c)];
+}
+
+static int connect_wire(struct skv_bench_call *c)
+{
+	const bool grpc = is_grpc(c);
 	struct skv_bench *b = c->b;
-	const char *url = b->cli->n_urls ? b->cli->urls[0] : b->cli->url;
+	struct wires *wires = c->own ? c->own : skv_calloc(1, sizeof *wires);
+	const char *url = b->cli->n_urls ? b->cli->urls[0] : "http://127.0.0.1:7333";
 	char base[512];
 	size_t n = strcspn(url, ","); /* the first of several */
 
-	if (c->wire[grpc])
+	c->own = wires;
+	if (wires && wires->v[grpc])
 		return SLABKV_OK;
 	while (n > 0 && url[n - 1] == '/')
 		n--;
 	if (grpc)
 		snprintf(base, sizeof base, "http://%s/kv_cache_manager.proto.meta.MetaService/",
-			 b->grpc);
+			 grpc_port);
 	else
 		snprintf(base, sizeof base, "%.*s/api/", (int)n, url);
-	c->wire[grpc] = skv_wire_open(base, grpc, b->cli);
-	if (c->wire[grpc])
+	if (wires)
+		wires->v[grpc] = skv_wire_open(base, grpc, b->cli);
+	if (wires && wires->v[grpc])
 		return SLABKV_OK;
 	snprintf(c->err.message, sizeof c->err.message, "out of memory");
 	return c->err.code = SLABKV_E_NOMEM;
 }
 
-void skv_bench_kvcm_close(struct skv_bench_call *c)
+static void close_wires(struct skv_bench_call *c)
 {
-	for (int i = 0; i < 2; i++)
-		skv_wire_close(c->wire[i]);
-	c->wire[0] = c->wire[1] = NULL;
+	struct wires *wires = c->own;
+
+	for (int i = 0; wires && i < 2; i++)
+		skv_wire_close(wires->v[i]);
+	skv_free(wires);
+	c->own = NULL;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -255,12 +283,12 @@ static void read_message(const char *bytes, size_t len, uint32_t locations, stru
 static int call(struct skv_bench_call *c, const char *json, const char *grpc, uint32_t locations,
 		struct reply *r)
 {
-	bool binary = c->op->grpc;
+	bool binary = is_grpc(c);
 	const char *answer;
 	size_t n;
-	int rc = skv_wire_call(c->wire[binary], binary ? grpc : json, &answer, &n, &c->err);
+	int rc = skv_wire_call(wire_of(c), binary ? grpc : json, &answer, &n, &c->err);
 
-	assert(c->b->api == SKV_BENCH_KVCM && (rc == SLABKV_OK || c->err.code == rc));
+	assert(rc == SLABKV_OK || c->err.code == rc);
 	memset(r, 0, sizeof *r);
 	if (rc != SLABKV_OK)
 		return rc;
@@ -278,29 +306,28 @@ static int call(struct skv_bench_call *c, const char *json, const char *grpc, ui
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-int skv_bench_kvcm_get(struct skv_bench_call *c)
+static int get(struct skv_bench_call *c)
 {
 	uint32_t hits = skv_bench_name_hits(c);
 	struct reply r;
-	int rc = connect_wire(c, c->op->grpc);
+	int rc = connect_wire(c);
 
 	c->asked = hits ? hits : 1;
 	c->done = 0;
 	if (rc != SLABKV_OK)
 		return rc;
-	request_query(skv_wire_request(c->wire[c->op->grpc]), c->op->grpc, c);
+	request_query(skv_wire_request(wire_of(c)), is_grpc(c), c);
 	rc = call(c, "getCacheLocation", "GetCacheLocation", 2, &r);
 	if (rc == SLABKV_OK)
 		c->done = hits ? r.locations : r.locations == 0;
 	return rc;
 }
 
-int skv_bench_kvcm_write(struct skv_bench_call *c)
+static int write_blocks(struct skv_bench_call *c)
 {
-	bool grpc = c->op->grpc;
 	uint64_t begin, middle;
 	struct reply started, finished;
-	int rc = connect_wire(c, grpc);
+	int rc = connect_wire(c);
 
 	skv_bench_name_fresh(c, c->b->keys);
 	c->asked = c->b->keys;
@@ -308,12 +335,12 @@ int skv_bench_kvcm_write(struct skv_bench_call *c)
 	if (rc != SLABKV_OK)
 		return rc;
 	begin = skv_now_us();
-	request_start(skv_wire_request(c->wire[grpc]), grpc, c);
+	request_start(skv_wire_request(wire_of(c)), is_grpc(c), c);
 	rc = call(c, "startWriteCache", "StartWriteCache", 4, &started);
 	middle = skv_now_us();
 	if (rc != SLABKV_OK)
 		return rc;
-	request_finish(skv_wire_request(c->wire[grpc]), grpc, c, started.session,
+	request_finish(skv_wire_request(wire_of(c)), is_grpc(c), c, started.session,
 		       started.locations);
 	rc = call(c, "finishWriteCache", "FinishWriteCache", UINT32_MAX, &finished);
 	c->first_us = middle - begin;
@@ -325,16 +352,16 @@ int skv_bench_kvcm_write(struct skv_bench_call *c)
 	return rc;
 }
 
-int skv_bench_kvcm_register(struct skv_bench *b, struct slabkv_error *err)
+static int register_instance(struct skv_bench *b, struct slabkv_error *err)
 {
-	static const struct skv_bench_op over_json = { .name = "registerInstance" };
+	static const struct skv_bench_op over_json = { .option = "register-json" };
 	struct skv_bench_call c = { .b = b, .op = &over_json };
 	struct reply r;
-	int rc = connect_wire(&c, false);
+	int rc = connect_wire(&c);
 
 	if (rc == SLABKV_OK) {
 		skv_buf_printf(
-			skv_wire_request(c.wire[0]),
+			skv_wire_request(wire_of(&c)),
 			"{\"trace_id\":\"bench\",\"instance_group\":\"%s\",\"instance_id\":\"%s\","
 			"\"block_size\":64,\"model_deployment\":{\"model_name\":\"bench\","
 			"\"dtype\":\"bf16\",\"tp_size\":1,\"dp_size\":1,\"pp_size\":1},"
@@ -343,7 +370,47 @@ int skv_bench_kvcm_register(struct skv_bench *b, struct slabkv_error *err)
 			b->name, b->name, b->slot_bytes);
 		rc = call(&c, "registerInstance", "RegisterInstance", UINT32_MAX, &r);
 	}
-	skv_bench_kvcm_close(&c);
+	close_wires(&c);
 	*err = c.err;
 	return rc;
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static const struct skv_bench_op ops[] = {
+	{ .name = "get json", .option = "get-json", .call = get },
+	{ .name = "get grpc", .option = "get-grpc", .call = get },
+	{ .name = "write json", .option = "write-json", .halves = { "start", "finish" },
+	  .call = write_blocks },
+	{ .name = "write grpc", .option = "write-grpc", .halves = { "start", "finish" },
+	  .call = write_blocks },
+};
+
+static void help(const char *command)
+{
+	(void)command;
+	puts("usage: bench_kvcm_calls HOST:PORT [options of slabkv bench]");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct skv_bench_api kvcm = {
+		.name = "kvcm",
+		.ops = ops,
+		.n_ops = sizeof ops / sizeof ops[0],
+		.op_names = "get-json,get-grpc,write-json,write-grpc",
+		.register_instance = register_instance,
+		.close = close_wires,
+	};
+	struct skv_cli cli = { .command = "bench", .timeout_ms = 60000, .help = help };
+
+	if (argc < 2 || !strchr(argv[1], ':')) {
+		help(NULL);
+		return SKV_EXIT_USAGE;
+	}
+	grpc_port = argv[1];
+	cli.argv = argv + 1;
+	opterr = 0;
+	slabkv_options_init(&cli.library, sizeof cli.library);
+	return skv_bench(&cli, &kvcm, argc - 1, argv + 1);
 }

@@ -1,10 +1,9 @@
 /*
  * wire.h - one connection that speaks another project's API as its own clients do: JSON over
- * HTTP/1.1, or unary gRPC over HTTP/2. For `slabkv bench --api`; libslabkv
- * speaks the native API only.
+ * HTTP/1.1, or unary gRPC over HTTP/2. libslabkv speaks the native API only.
  */
-#ifndef SKV_CLI_WIRE_H
-#define SKV_CLI_WIRE_H
+#ifndef SKV_BENCH_WIRE_H
+#define SKV_BENCH_WIRE_H
 
 #include <stdbool.h>
 
