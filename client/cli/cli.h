@@ -127,6 +127,7 @@ struct skv_cli_option {
 		SKV_CLI_NUMBER, /* uint32_t from `min` to `max` */
 		SKV_CLI_COUNT,  /* the same as uint64_t */
 		SKV_CLI_SIZE,   /* uint64_t, like 64K, from `min` to `max` */
+		SKV_CLI_TIME,   /* uint64_t: seconds, like 12h or 7d, at least 1 */
 		SKV_CLI_PARSED, /* the option's own function `parse` reads it */
 	} value;
 	void *to;
@@ -183,8 +184,6 @@ int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc,
 
 #define SKV_CLI_MAX_BLOCK (UINT64_C(4) << 30) /* the manager's bound */
 #define SKV_CLI_BLOCK_BYTES "a size, e.g. 64K, up to 4G"
-/* The value of --block-bytes: 1..SKV_CLI_MAX_BLOCK, or SKV_EXIT_USAGE after printing. */
-int skv_cli_block_bytes(const struct skv_cli *cli, const char *text, uint64_t *out);
 /* Keys of a chain that a file was cut into: KEY/0, KEY/1, ... All of KEY is in them; one that
  * leaves no room for that is refused by skv_cli_chain_check, with SKV_EXIT_USAGE after printing. */
 #define SKV_CLI_CHAIN_KEY 1025 /* the longest key and its end */

@@ -65,13 +65,6 @@ int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc,
 	return wrong ? skv_cli_usage(cli, "--key: %s", wrong) : SKV_EXIT_OK;
 }
 
-int skv_cli_block_bytes(const struct skv_cli *cli, const char *text, uint64_t *out)
-{
-	if (skv_args_size(text, out) && *out > 0 && *out <= SKV_CLI_MAX_BLOCK)
-		return SKV_EXIT_OK;
-	return skv_cli_usage(cli, "--block-bytes: " SKV_CLI_BLOCK_BYTES);
-}
-
 int skv_cli_chain_check(const struct skv_cli *cli, const char *key)
 {
 	_Static_assert(NUMBER == sizeof "/18446744073709551615" - 1, "the longest there is");

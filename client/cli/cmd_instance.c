@@ -66,9 +66,8 @@ static int keys(const struct skv_cli *cli, struct slabkv *kv, const char *id)
 /* ---- rm -------------------------------------------------------------------------------------- */
 
 struct removal {
-	bool given; /* any option of it */
-	bool has_age, with_blocks, dry_run;
-	uint64_t age_s;
+	bool with_blocks, dry_run;
+	uint64_t age_s; /* 0: not given */
 	const char *group; /* NULL: of all */
 };
 
@@ -88,7 +87,7 @@ static json_t *find_old(const struct removal *o, const json_t *doc, uint64_t *bl
 	json_t *found = json_array(), *i;
 	size_t at;
 
-	assert(o->has_age); /* else all of them would be old */
+	assert(o->age_s); /* else all of them would be old */
 	*blocks = 0;
 	json_array_foreach(json_object_get(doc, "instances"), at, i)
 		if (is_old(o, i)) {
@@ -172,21 +171,6 @@ static int remove_old(const struct skv_cli *cli, struct slabkv *kv, const struct
 	return rc;
 }
 
-static int removal_option(struct skv_cli *cli, struct removal *o, int opt)
-{
-	o->given = true;
-	switch (opt) {
-	case 'a':
-		o->has_age = skv_args_duration(optarg, &o->age_s);
-		return o->has_age ? SKV_EXIT_OK
-				  : skv_cli_usage(cli, "--older-than: like 30d or 12h");
-	case 'b': o->with_blocks = true; return SKV_EXIT_OK;
-	case 'd': o->dry_run = true; return SKV_EXIT_OK;
-	case 'g': o->group = optarg; return SKV_EXIT_OK;
-	default: o->given = false; return skv_cli_global_option(cli, opt, optarg);
-	}
-}
-
 /* ---- the commands ---------------------------------------------------------------------------- */
 
 /* `id` NULL: the instances, of the page that the n words say. */
@@ -213,10 +197,10 @@ static int act(struct skv_cli *cli, int n, char **argv, const struct removal *o)
 
 	if (!rm && !wants_keys && strcmp(argv[0], "list") != 0)
 		return skv_cli_unknown(cli, "action", argv[0], actions);
-	if (!rm && o->given)
+	if (!rm && (o->age_s || o->group || o->with_blocks || o->dry_run))
 		return skv_cli_usage(cli,
 				     "--older-than, --group, --with-blocks and --dry-run are rm's");
-	if (rm && !o->has_age)
+	if (rm && !o->age_s)
 		return skv_cli_usage(cli, "rm --older-than AGE, like 30d?");
 	if (wants_keys ? n != 2 : rm && n != 1)
 		return skv_cli_usage(cli, wants_keys ? "keys: of which instance?"
@@ -226,17 +210,16 @@ static int act(struct skv_cli *cli, int n, char **argv, const struct removal *o)
 
 int skv_cmd_instance(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "older-than", required_argument, NULL, 'a' },
-						 { "with-blocks", no_argument, NULL, 'b' },
-						 { "dry-run", no_argument, NULL, 'd' },
-						 { "group", required_argument, NULL, 'g' },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	struct removal o = { .age_s = 0 };
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = {
+		{ "older-than", SKV_CLI_TIME, &o.age_s, 0, 0, "like 30d or 12h", NULL },
+		{ "with-blocks", SKV_CLI_FLAG, &o.with_blocks, 0, 0, NULL, NULL },
+		{ "dry-run", SKV_CLI_FLAG, &o.dry_run, 0, 0, NULL, NULL },
+		{ "group", SKV_CLI_TEXT, &o.group, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = removal_option(cli, &o, opt);
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (optind == argc)

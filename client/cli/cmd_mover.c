@@ -27,9 +27,7 @@
 #define MOST_SLOTS 128u
 #define SLICES 4u        /* of a second, which a limit is kept in */
 #define SCRUB_LIMIT (100ull << 20) /* bytes a second, unless told otherwise */
-#define SCRUB_OLDER_MS (7 * 86400000ull)
-
-enum { OPT_LIMIT = 1, OPT_ONCE, OPT_OLDER };
+#define SCRUB_OLDER_S (7 * 86400ull)
 
 struct mover {
 	struct skv_cli *cli;
@@ -37,7 +35,7 @@ struct mover {
 	uint64_t limit; /* bytes per second; 0 = none */
 	bool once;
 	bool scrub;
-	uint64_t older_ms;  /* scrub: what was checked since is left out; 0 = once: nothing is */
+	uint64_t older_s;  /* scrub: what was checked since is left out; 0 = once: nothing is */
 	uint64_t began_ms;  /* when the scrub began, by the manager's clock; 0 = not known yet */
 	struct { uint64_t right, bytes, damaged, unread; } checked; /* in all */
 	uint64_t left_bytes; /* of the scrub, as of the last round */
@@ -197,8 +195,8 @@ static bool is_done(const struct mover *m, const struct slabkv_moved *r, uint64_
 /* What the next round of a scrub asks for: everything (0), until the manager has told its time. */
 static uint64_t check_before(const struct mover *m)
 {
-	assert(m->scrub || !m->older_ms);
-	return m->older_ms ? skv_wall_ms(&skv_clock_system) - m->older_ms : m->began_ms;
+	assert(m->scrub || !m->older_s);
+	return m->older_s ? skv_wall_ms(&skv_clock_system) - m->older_s * 1000 : m->began_ms;
 }
 
 static int work(struct mover *m)
@@ -244,27 +242,17 @@ static int work(struct mover *m)
 	return rc;
 }
 
-static int parse(struct mover *m, int argc, char **argv, const struct option *options)
+static int parse(struct mover *m, int argc, char **argv)
 {
-	uint64_t seconds = 0;
-	int opt, rc = SKV_EXIT_OK;
+	const struct skv_cli_option options[] = {
+		{ "older", SKV_CLI_TIME, &m->older_s, 0, 0, "a time, like 7d or 12h", NULL },
+		{ "limit", SKV_CLI_SIZE, &m->limit, 1, UINT64_MAX, "bytes per second, like 200M",
+		  NULL },
+		{ "once", SKV_CLI_FLAG, &m->once, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	int rc = skv_cli_parse(m->cli, argc, argv, m->scrub ? options : options + 1, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == OPT_ONCE)
-			m->once = true;
-		else if (opt == OPT_OLDER && skv_args_duration(optarg, &seconds) && seconds)
-			m->older_ms = seconds * 1000;
-		else if (opt == OPT_OLDER)
-			rc = skv_cli_usage(m->cli, "--older: '%s' is not a time like 7d or 12h",
-					   optarg);
-		else if (opt != OPT_LIMIT)
-			rc = skv_cli_global_option(m->cli, opt, optarg);
-		else if (!skv_args_size(optarg, &m->limit) || m->limit == 0)
-			rc = skv_cli_usage(m->cli,
-					   "--limit: '%s' is not bytes per second like 200M",
-					   optarg);
-	}
 	if (rc == SKV_EXIT_OK && optind < argc)
 		rc = skv_cli_usage(m->cli, "'%s': it takes no arguments", argv[optind]);
 	return rc;
@@ -287,11 +275,8 @@ static int run(struct mover *m)
 
 int skv_cmd_mover(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "limit", required_argument, NULL, OPT_LIMIT },
-						 { "once", no_argument, NULL, OPT_ONCE },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	struct mover m = { .cli = cli, .told_us = skv_now_us() };
-	int rc = parse(&m, argc, argv, options);
+	int rc = parse(&m, argc, argv);
 
 	if (rc == SKV_EXIT_OK)
 		rc = run(&m);
@@ -305,17 +290,13 @@ int skv_cmd_mover(struct skv_cli *cli, int argc, char **argv)
 
 int skv_cmd_scrub(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "limit", required_argument, NULL, OPT_LIMIT },
-						 { "once", no_argument, NULL, OPT_ONCE },
-						 { "older", required_argument, NULL, OPT_OLDER },
-						 SKV_CLI_GLOBAL_OPTIONS };
 	struct mover m = { .cli = cli, .told_us = skv_now_us(), .scrub = true,
 			   .limit = SCRUB_LIMIT };
-	int rc = parse(&m, argc, argv, options);
+	int rc = parse(&m, argc, argv);
 
 	assert(m.scrub && m.limit > 0);
-	if (!m.once && !m.older_ms)
-		m.older_ms = SCRUB_OLDER_MS;
+	if (!m.once && !m.older_s)
+		m.older_s = SCRUB_OLDER_S;
 	if (rc == SKV_EXIT_OK)
 		rc = run(&m);
 	if (cli->json && rc == SKV_EXIT_OK)

@@ -315,31 +315,12 @@ static int run(struct skv_pages *p, const struct wish *w)
 	return strcmp(w->what, "clear") == 0 ? clear_spaces(p) : list_spaces(p, w->any_tenant);
 }
 
-static int option(struct skv_pages *p, struct wish *w, int opt, const char *value)
+static bool take_space(const char *text, void *pages)
 {
-	uint64_t n;
+	struct skv_pages *p = pages;
 
-	switch (opt) {
-	case 't':
-		p->tenant = value;
-		w->any_tenant = false;
-		return SKV_EXIT_OK;
-	case 's':
-		if (p->n_spaces == SKV_PAGES_SPACES_MAX ||
-		    !skv_pages_space_parse(value, &p->spaces[p->n_spaces]))
-			return skv_cli_usage(p->cli,
-					     "--space: RANK or RANK:NAMESPACE, %u times at most",
-					     SKV_PAGES_SPACES_MAX);
-		p->n_spaces++;
-		return SKV_EXIT_OK;
-	case 'p':
-		if (!skv_args_number(value, 1, SLABKV_MAX_KEYS, &n))
-			return skv_cli_usage(p->cli, "--portion: 1..%u", SLABKV_MAX_KEYS);
-		p->portion = (uint32_t)n;
-		return SKV_EXIT_OK;
-	default:
-		return skv_cli_global_option(p->cli, opt, value);
-	}
+	return p->n_spaces < SKV_PAGES_SPACES_MAX &&
+	       skv_pages_space_parse(text, &p->spaces[p->n_spaces++]);
 }
 
 /* The remaining arguments: the action and its file. */
@@ -366,17 +347,20 @@ static int take_arguments(struct skv_pages *p, struct wish *w, int n, char **v)
 
 int skv_cmd_pages(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "tenant", required_argument, NULL, 't' },
-						 { "space", required_argument, NULL, 's' },
-						 { "portion", required_argument, NULL, 'p' },
-						 SKV_CLI_GLOBAL_OPTIONS };
-	struct skv_pages p = { .cli = cli, .tenant = "default", .portion = PORTION };
-	struct wish w = { .any_tenant = true };
-	int opt, rc = SKV_EXIT_OK;
+	struct skv_pages p = { .cli = cli, .portion = PORTION };
+	const struct skv_cli_option options[] = {
+		{ "tenant", SKV_CLI_TEXT, &p.tenant, 0, 0, NULL, NULL },
+		{ "space", SKV_CLI_PARSED, &p, 0, 0, "RANK or RANK:NAMESPACE, 256 times at most",
+		  take_space },
+		{ "portion", SKV_CLI_NUMBER, &p.portion, 1, SLABKV_MAX_KEYS, "1..16384", NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	struct wish w = { .what = "" };
+	int rc = skv_cli_parse(cli, argc, argv, options, NULL);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = option(&p, &w, opt, optarg);
+	_Static_assert(SKV_PAGES_SPACES_MAX == 256, "as --space says");
+	w.any_tenant = !p.tenant;
+	p.tenant = p.tenant ? p.tenant : "default";
 	if (rc == SKV_EXIT_OK)
 		rc = take_arguments(&p, &w, argc - optind, argv + optind);
 	if (rc == SKV_EXIT_OK)

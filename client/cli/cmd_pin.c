@@ -8,7 +8,6 @@
 
 #include <skv/mem.h>
 
-#define MAX_PAGE 65536u
 #define MAX_TTL_MS 2592000000u /* 30 days */
 _Static_assert(MAX_TTL_MS == 30u * 24 * 3600 * 1000, "30 days");
 
@@ -20,7 +19,7 @@ static const char *kind_name(enum slabkv_pin_kind kind)
 /* ---- pin ------------------------------------------------------------------------------------- */
 
 struct pinning {
-	enum slabkv_pin_kind kind;
+	bool soft;
 	uint64_t ttl_ms;
 	const char *keys, *prompts; /* files, or NULL */
 	bool sglang;
@@ -51,9 +50,10 @@ static int pin_keys(const struct skv_cli *cli, struct slabkv *kv, const char *in
 	uint32_t pinned = 0;
 	int rc = missing ? SKV_EXIT_OK : skv_cli_usage(cli, "out of memory");
 
-	assert(p->kind == SLABKV_PIN_HARD || p->ttl_ms > 0); /* a soft pin expires */
-	if (rc == SKV_EXIT_OK && slabkv_pin(kv, instance, &keys, p->kind, p->ttl_ms, &pinned,
-					    missing, &err) != SLABKV_OK)
+	assert(!p->soft || p->ttl_ms > 0); /* a soft pin expires */
+	if (rc == SKV_EXIT_OK &&
+	    slabkv_pin(kv, instance, &keys, p->soft ? SLABKV_PIN_SOFT : SLABKV_PIN_HARD, p->ttl_ms,
+		       &pinned, missing, &err) != SLABKV_OK)
 		rc = skv_cli_fail(cli, &err);
 	if (rc == SKV_EXIT_OK)
 		tell_missing(cli, p, k, missing);
@@ -125,7 +125,7 @@ static int do_pin(struct skv_cli *cli, const struct skv_cli_target *t, struct pi
 static int check_pinning(struct skv_cli *cli, const struct skv_cli_target *t,
 			 const struct pinning *p, bool more)
 {
-	if (p->kind == SLABKV_PIN_SOFT && p->ttl_ms == 0)
+	if (p->soft && p->ttl_ms == 0)
 		return skv_cli_usage(cli, "--soft needs --ttl: a soft pin ends by itself");
 	if ((p->keys || p->prompts) && (t->n || more || (p->keys && p->prompts)))
 		return skv_cli_usage(cli, "keys, --keys or --prompts: one of them");
@@ -136,46 +136,31 @@ static int check_pinning(struct skv_cli *cli, const struct skv_cli_target *t,
 	return SKV_EXIT_OK;
 }
 
-static int pin_option(struct skv_cli *cli, struct skv_cli_target *t, struct pinning *p, int opt)
+static bool take_hash(const char *text, void *sglang)
 {
-	switch (opt) {
-	case 's': p->kind = SLABKV_PIN_SOFT; return SKV_EXIT_OK;
-	case 'k': p->keys = optarg; return SKV_EXIT_OK;
-	case 'p': p->prompts = optarg; return SKV_EXIT_OK;
-	case 't':
-		return skv_args_number(optarg, 0, MAX_TTL_MS, &p->ttl_ms)
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--ttl: milliseconds, 0..%u", MAX_TTL_MS);
-	case 'g':
-		return skv_args_number(optarg, 1, MAX_PAGE, &p->page)
-			       ? SKV_EXIT_OK
-			       : skv_cli_usage(cli, "--page: tokens, 1..%u", MAX_PAGE);
-	case 'h':
-		p->sglang = strcmp(optarg, "sglang") == 0;
-		return p->sglang ? SKV_EXIT_OK
-				 : skv_cli_usage(cli, "--hash: sglang; of other engines' keys "
-						      "give --keys");
-	default: return skv_cli_target_option(cli, t, opt, optarg);
-	}
+	*(bool *)sglang = strcmp(text, "sglang") == 0;
+	return *(bool *)sglang;
 }
 
 int skv_cmd_pin(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "soft", no_argument, NULL, 's' },
-						 { "ttl", required_argument, NULL, 't' },
-						 { "keys", required_argument, NULL, 'k' },
-						 { "prompts", required_argument, NULL, 'p' },
-						 { "hash", required_argument, NULL, 'h' },
-						 { "page", required_argument, NULL, 'g' },
-						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
-	struct pinning p = { .kind = SLABKV_PIN_HARD };
+	struct pinning p = { .soft = false };
+	const struct skv_cli_option options[] = {
+		{ "soft", SKV_CLI_FLAG, &p.soft, 0, 0, NULL, NULL },
+		{ "ttl", SKV_CLI_COUNT, &p.ttl_ms, 0, MAX_TTL_MS, "milliseconds, 0..2592000000",
+		  NULL },
+		{ "keys", SKV_CLI_TEXT, &p.keys, 0, 0, NULL, NULL },
+		{ "prompts", SKV_CLI_TEXT, &p.prompts, 0, 0, NULL, NULL },
+		{ "hash", SKV_CLI_PARSED, &p.sglang, 0, 0,
+		  "sglang; of other engines' keys give --keys", take_hash },
+		{ "page", SKV_CLI_COUNT, &p.page, 1, 65536, "tokens, 1..65536", NULL },
+		SKV_CLI_OPTIONS_END
+	};
 	struct skv_cli_target t;
-	int opt, rc = SKV_EXIT_OK;
+	int rc;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = pin_option(cli, &t, &p, opt);
+	rc = skv_cli_parse(cli, argc, argv, options, &t);
 	if (rc == SKV_EXIT_OK)
 		rc = check_pinning(cli, &t, &p, optind < argc);
 	if (rc == SKV_EXIT_OK && !p.keys && !p.prompts)

@@ -62,19 +62,23 @@ static int read_input(const struct skv_cli *cli, struct input *in)
 	return rc;
 }
 
-/* "NAME=FILE", or FILE for spec kv. Changes `text`, which is the process's own argv. */
-static int add_input(struct skv_cli *cli, struct put *p, char *text, bool named)
+static bool add_input(struct put *p, const char *spec, const char *path)
 {
-	char *eq = named ? strchr(text, '=') : NULL;
-
 	if (p->n_in == SLABKV_MAX_SPECS)
-		return skv_cli_usage(cli, "at most %u specs", SLABKV_MAX_SPECS);
-	if (named && (!eq || eq == text || !eq[1]))
-		return skv_cli_usage(cli, "--spec: NAME=FILE");
-	if (eq)
-		*eq = '\0';
-	p->in[p->n_in++] = (struct input){ .spec = eq ? text : "kv", .path = eq ? eq + 1 : text };
-	return SKV_EXIT_OK;
+		return false;
+	p->in[p->n_in++] = (struct input){ .spec = spec, .path = path };
+	return true;
+}
+
+/* "NAME=FILE". Changes `text`, which is the process's own argv. */
+static bool take_spec(const char *text, void *put)
+{
+	char *eq = strchr(text, '=');
+
+	if (!eq || eq == text || !eq[1])
+		return false;
+	*eq = '\0';
+	return add_input(put, text, eq + 1);
 }
 
 static void count(struct put *p, const struct slabkv_io *io)
@@ -230,7 +234,7 @@ static int report(const struct skv_cli *cli, const struct put *p)
 static int check(struct skv_cli *cli, struct put *p)
 {
 	if (p->n_in == 0)
-		p->in[p->n_in++] = (struct input){ .spec = "kv", .path = "-" };
+		add_input(p, "kv", "-");
 	if (p->target.n != 1)
 		return skv_cli_usage(cli, "exactly one --key");
 	if (p->block_bytes && (p->n_in != 1 || p->target.form != SLABKV_KEYS_STRING))
@@ -240,34 +244,21 @@ static int check(struct skv_cli *cli, struct put *p)
 
 static int parse(struct skv_cli *cli, struct put *p, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "spec", required_argument, NULL, 's' },
-		{ "block-bytes", required_argument, NULL, 'b' },
-		{ "independent", no_argument, NULL, 'i' },
-		{ "group", required_argument, NULL, 'g' },
-		{ "storage", required_argument, NULL, 'r' },
-		SKV_CLI_TARGET_OPTIONS,
-		SKV_CLI_GLOBAL_OPTIONS,
+	const struct skv_cli_option options[] = {
+		{ "spec", SKV_CLI_PARSED, p, 0, 0, "NAME=FILE, 32 of them at most", take_spec },
+		{ "block-bytes", SKV_CLI_SIZE, &p->block_bytes, 1, SKV_CLI_MAX_BLOCK,
+		  SKV_CLI_BLOCK_BYTES, NULL },
+		{ "independent", SKV_CLI_FLAG, &p->independent, 0, 0, NULL, NULL },
+		{ "group", SKV_CLI_TEXT, &p->group, 0, 0, NULL, NULL },
+		{ "storage", SKV_CLI_TEXT, &p->storage, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
 	};
-	int opt, rc = SKV_EXIT_OK;
+	int rc = skv_cli_parse(cli, argc, argv, options, &p->target);
 
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == 's')
-			rc = add_input(cli, p, optarg, true);
-		else if (opt == 'b')
-			rc = skv_cli_block_bytes(cli, optarg, &p->block_bytes);
-		else if (opt == 'i')
-			p->independent = true;
-		else if (opt == 'g')
-			p->group = optarg;
-		else if (opt == 'r')
-			p->storage = optarg;
-		else
-			rc = skv_cli_target_option(cli, &p->target, opt, optarg);
-	}
+	_Static_assert(SLABKV_MAX_SPECS == 32, "as --spec says");
 	for (int i = optind; i < argc && rc == SKV_EXIT_OK; i++)
-		rc = add_input(cli, p, argv[i], false);
+		if (!add_input(p, "kv", argv[i]))
+			rc = skv_cli_usage(cli, "at most %u specs", SLABKV_MAX_SPECS);
 	if (rc == SKV_EXIT_OK)
 		rc = skv_cli_target_keys(cli, &p->target, 0, NULL, 0);
 	return rc == SKV_EXIT_OK ? check(cli, p) : rc;

@@ -241,7 +241,6 @@ static bool take_role(const char *text, void *to)
 }
 
 static bool take_expiry(const char *text, void *to) { return parse_expiry(text, to); }
-static bool take_duration(const char *text, void *to) { return skv_args_duration(text, to); }
 
 /* `action` asks a manager; `name` is of a token, NULL for a list: the page that the words say. */
 static int ask(struct skv_cli *cli, const char *action, struct token_options *o, char **words,
@@ -304,7 +303,7 @@ int skv_cmd_token(struct skv_cli *cli, int argc, char **argv)
 		{ "name", SKV_CLI_TEXT, &o.name, 0, 0, NULL, NULL },
 		{ "expires", SKV_CLI_PARSED, &o.expires_s, 0, 0, "like 90d, 12h or 2027-01-31",
 		  take_expiry },
-		{ "keep", SKV_CLI_PARSED, &o.keep_s, 0, 0, "like 24h or 7d", take_duration },
+		{ "keep", SKV_CLI_TIME, &o.keep_s, 0, 0, "like 24h or 7d", NULL },
 		SKV_CLI_OPTIONS_END
 	};
 	int rc = skv_cli_parse(cli, argc, argv, options, NULL);

@@ -2,37 +2,10 @@
  * manager. Stateless. */
 #include "cli.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include <skv/trace_gen.h>
-
-static const struct number {
-	const char *name;
-	size_t field; /* of skv_gen_options */
-	uint64_t min, max;
-} numbers[] = {
-#define NUMBER(name, field, min, max) { name, offsetof(struct skv_gen_options, field), min, max }
-	NUMBER("conversations", conversations, 1, 10000000),
-	NUMBER("turns", turns, 1, 10000),
-	NUMBER("systems", systems, 1, 100000),
-	NUMBER("system-tokens", system_tokens, 1, 1000000),
-	NUMBER("input-tokens", input_tokens, 1, 1000000),
-	NUMBER("output-tokens", output_tokens, 1, 1000000),
-	NUMBER("gap-ms", gap_ms, 0, 3600000),
-	NUMBER("think-ms", think_ms, 0, 86400000),
-	NUMBER("documents", documents, 0, 1000000),
-	NUMBER("document-tokens", document_tokens, 1, 1000000),
-	NUMBER("documents-each", documents_each, 1, 1000),
-#undef NUMBER
-};
-#define N_NUMBERS (sizeof numbers / sizeof numbers[0])
-
-enum { NUMBERS = 2000 }; /* getopt's value for the first of them */
-_Static_assert((int)NUMBERS > (int)SKV_OPT_HELP && (int)NUMBERS > (int)SKV_OPT_KEY_FORM,
-	       "no option that is shared");
 
 static int write_trace(struct skv_cli *cli, const struct skv_gen_options *o, const char *path)
 {
@@ -72,49 +45,34 @@ static int choose_kind(struct skv_cli *cli, int argc, char **argv, struct skv_ge
 	return SKV_EXIT_OK;
 }
 
-static int set_number(struct skv_cli *cli, struct skv_gen_options *o, const struct number *n,
-		      const char *value)
-{
-	uint64_t v;
-
-	assert(n->max <= UINT32_MAX && n->field % sizeof(uint32_t) == 0 &&
-	       n->field + sizeof(uint32_t) <= sizeof *o);
-	if (!skv_args_number(value, n->min, n->max, &v))
-		return skv_cli_usage(cli, "--%s: %llu..%llu", n->name, (unsigned long long)n->min,
-				     (unsigned long long)n->max);
-	*(uint32_t *)((char *)o + n->field) = (uint32_t)v;
-	return SKV_EXIT_OK;
-}
-
 int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv)
 {
-	struct option options[N_NUMBERS + 16] = { { NULL, 0, NULL, 0 } };
-	static const struct option others[] = {
-		{ "kind", required_argument, NULL, 'k' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "out", required_argument, NULL, 'w' },
-		SKV_CLI_GLOBAL_OPTIONS,
-	};
 	struct skv_gen_options o;
-	const char *path = NULL;
-	int opt, rc = choose_kind(cli, argc, argv, &o);
+	const char *path = NULL, *kind;
+	const struct skv_cli_option options[] = {
+#define NUMBER(name, field, min, max)                                                              \
+	{ name, SKV_CLI_NUMBER, &o.field, min, max, #min ".." #max, NULL }
+		NUMBER("conversations", conversations, 1, 10000000),
+		NUMBER("turns", turns, 1, 10000),
+		NUMBER("systems", systems, 1, 100000),
+		NUMBER("system-tokens", system_tokens, 1, 1000000),
+		NUMBER("input-tokens", input_tokens, 1, 1000000),
+		NUMBER("output-tokens", output_tokens, 1, 1000000),
+		NUMBER("gap-ms", gap_ms, 0, 3600000),
+		NUMBER("think-ms", think_ms, 0, 86400000),
+		NUMBER("documents", documents, 0, 1000000),
+		NUMBER("document-tokens", document_tokens, 1, 1000000),
+		NUMBER("documents-each", documents_each, 1, 1000),
+#undef NUMBER
+		{ "seed", SKV_CLI_COUNT, &o.seed, 0, UINT64_MAX, "a number", NULL },
+		{ "kind", SKV_CLI_TEXT, &kind, 0, 0, NULL, NULL }, /* choose_kind has read it */
+		{ "out", SKV_CLI_TEXT, &path, 0, 0, NULL, NULL },
+		SKV_CLI_OPTIONS_END
+	};
+	int rc = choose_kind(cli, argc, argv, &o);
 
-	_Static_assert(sizeof others / sizeof others[0] <= 16, "room in options");
-	for (size_t i = 0; i < N_NUMBERS; i++)
-		options[i] = (struct option){ numbers[i].name, required_argument, NULL,
-					      NUMBERS + (int)i };
-	memcpy(&options[N_NUMBERS], others, sizeof others);
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt >= NUMBERS && opt < NUMBERS + (int)N_NUMBERS)
-			rc = set_number(cli, &o, &numbers[opt - NUMBERS], optarg);
-		else if (opt == 's' && !skv_args_number(optarg, 0, UINT64_MAX, &o.seed))
-			rc = skv_cli_usage(cli, "--seed: a number");
-		else if (opt == 'w')
-			path = optarg;
-		else if (opt != 's' && opt != 'k')
-			rc = skv_cli_global_option(cli, opt, optarg);
-	}
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_parse(cli, argc, argv, options, NULL);
 	if (rc == SKV_EXIT_OK && optind < argc)
 		rc = skv_cli_usage(cli, "takes no arguments");
 	return rc == SKV_EXIT_OK ? write_trace(cli, &o, path) : rc;

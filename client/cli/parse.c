@@ -19,6 +19,8 @@ static int take_value(struct skv_cli *cli, const struct skv_cli_option *o, const
 		ok = skv_args_number(value, o->min, o->max, &n);
 	else if (o->value == SKV_CLI_SIZE)
 		ok = skv_args_size(value, &n) && n >= o->min && n <= o->max;
+	else if (o->value == SKV_CLI_TIME)
+		ok = skv_args_duration(value, &n);
 	else if (o->value == SKV_CLI_PARSED)
 		ok = o->parse(value, o->to);
 	if (!ok)
@@ -29,6 +31,7 @@ static int take_value(struct skv_cli *cli, const struct skv_cli_option *o, const
 	case SKV_CLI_TEXT: *(const char **)o->to = value; break;
 	case SKV_CLI_NUMBER: *(uint32_t *)o->to = (uint32_t)n; break;
 	case SKV_CLI_COUNT:
+	case SKV_CLI_TIME:
 	case SKV_CLI_SIZE: *(uint64_t *)o->to = n; break;
 	case SKV_CLI_PARSED: break;
 	}
