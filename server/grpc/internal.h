@@ -155,7 +155,7 @@ struct grpc_stream {
 	/* Header. */
 	uint32_t head_bytes;
 	/* in the call's arena */
-	const char *path, *authorization, *forwarded, *route_wish;
+	const char *path, *authorization, *route_wish;
 	uint16_t http;    /* not a gRPC request: answer this HTTP status */
 	uint8_t problem;  /* enum grpc_code found in the header, GRPC_OK = none */
 	const char *problem_text;

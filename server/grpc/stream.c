@@ -273,7 +273,7 @@ bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 	} else if (is(name, n_name, "authorization")) {
 		st->authorization = keep(st, value, n_value);
 	} else if (is(name, n_name, "slabkv-forwarded")) {
-		st->forwarded = keep(st, value, n_value);
+		st->c.forwarding.came = true;
 	} else if (is(name, n_name, "slabkv-route")) {
 		st->route_wish = keep(st, value, n_value);
 	} else if (is(name, n_name, "x-request-id")) {
@@ -302,8 +302,6 @@ static const char *origin_header(struct skv_request *c, const char *name)
 
 	if (strcmp(name, "Authorization") == 0)
 		return st->authorization;
-	if (strcmp(name, SKV_FORWARDED) == 0)
-		return st->forwarded;
 	if (strcmp(name, SKV_ROUTE) == 0)
 		return st->route_wish;
 	return strcmp(name, "Content-Type") == 0 ? SKV_GRPC_TYPE : NULL;

@@ -85,7 +85,7 @@ static bool is_grpc(struct skv_httpd_request *r)
 	const char *type = r->header[HEADER_CONTENT_TYPE];
 
 	return type && strcmp(type, SKV_GRPC_TYPE) == 0 && strcmp(r->method, "POST") == 0 &&
-	       r->came;
+	       r->c.forwarding.came;
 }
 
 /* Host part of "name:port" or "[v6]:port". */
@@ -205,7 +205,7 @@ int skv_httpd_request_admit(struct skv_httpd_request *r)
 
 	skv_request_take_id(&r->c, id, id ? strlen(id) : 0);
 	skv_trace_take(trace, trace ? strlen(trace) : 0, r->c.trace);
-	r->came = skv_forward_came(&r->c);
+	r->c.forwarding.came = r->header[HEADER_FORWARDED] != NULL;
 	r->grpc = is_grpc(r);
 	if (r->grpc) {
 		r->c.wire = WIRE_GRPC;

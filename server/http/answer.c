@@ -146,7 +146,7 @@ static void add_headers(struct skv_httpd_request *r, struct MHD_Response *respon
 		MHD_add_response_header(response, "Allow", text);
 	if (r->grpc)
 		add_grpc(r, response);
-	if (r->c.status != SKV_OK && r->came)
+	if (r->c.status != SKV_OK && r->c.forwarding.came)
 		MHD_add_response_header(response, SKV_STATUS, skv_status_name(r->c.status));
 	if (skv_owner_tell(&r->c, note))
 		MHD_add_response_header(response, SKV_OWNER_NOTE, note);

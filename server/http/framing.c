@@ -38,6 +38,7 @@ static enum header name_of(const char *s, size_t n)
 		[HEADER_ORIGIN] = NAME("Origin"),
 		[HEADER_REQUEST_ID] = NAME("X-Request-Id"),
 		[HEADER_TRACEPARENT] = NAME("traceparent"),
+		[HEADER_FORWARDED] = NAME(SKV_FORWARDED),
 #undef NAME
 	};
 

@@ -62,6 +62,7 @@ enum header {
 	HEADER_ORIGIN,
 	HEADER_REQUEST_ID,
 	HEADER_TRACEPARENT,
+	HEADER_FORWARDED,
 	HEADERS,
 	HEADER_OTHER = HEADERS,
 };
@@ -79,7 +80,6 @@ struct skv_httpd_request {
 	struct skv_buf body;
 	uint64_t dropped; /* bytes of an unwanted body read and thrown away */
 
-	bool came; /* another manager sent it: skv_forward_came */
 	bool grpc; /* a gRPC call of another manager's client: skv/forward.h */
 	bool bad_line; /* skv_framing_line has found so */
 	bool refused; /* decided before the core: status and err are set */

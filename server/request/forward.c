@@ -64,8 +64,7 @@ static void ask(struct skv_request *c)
 
 	f->asked = true;
 	f->stays = true;
-	if (!c->s->forward.started || !f->origin || !(c->route->flags & ROUTE_HELD) ||
-	    f->origin->header(c, SKV_FORWARDED) ||
+	if (!c->s->forward.started || !f->origin || !(c->route->flags & ROUTE_HELD) || f->came ||
 	    shows_certificate(c, f->origin->header(c, "Authorization")))
 		return;
 	route = f->origin->header(c, SKV_ROUTE);
@@ -137,17 +136,12 @@ const char *skv_request_start_id(struct skv_request *c, uint32_t n)
 	const size_t size = SKV_FORWARD_ID + 12;
 	char *id;
 
-	if (!c->wait.run && !skv_forward_came(c))
+	if (!c->wait.run && !c->forwarding.came)
 		return "";
 	id = skv_arena_alloc(&c->arena, size);
 	if (id)
 		snprintf(id, size, "%s-%" PRIu32, id_of(c), n);
 	return id ? id : "";
-}
-
-bool skv_forward_came(struct skv_request *c)
-{
-	return c->forwarding.origin && c->forwarding.origin->header(c, SKV_FORWARDED);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -488,7 +482,7 @@ int skv_forward_parts(struct skv_request *c, const char *path, struct skv_part *
 
 int skv_request_owner_url(struct skv_request *c, char out[SKV_URL_MAX])
 {
-	if (skv_forward_came(c))
+	if (c->forwarding.came)
 		return SKV_E_NOT_READY;
 	return skv_forward_can(c)
 		       ? SKV_E_NOT_FOUND

@@ -469,7 +469,7 @@ int skv_request_run(struct skv_request *c)
 		return rc;
 	c->dispatched = true;
 	/* who sent it here may know better: a place that is remembered here is read again */
-	c->target.refused = skv_forward_came(c) ? UINT32_MAX : 0;
+	c->target.refused = c->forwarding.came ? UINT32_MAX : 0;
 	held = c->route->flags & ROUTE_HELD && !c->alone &&
 	       (c->s->pause.started || c->s->forward.started);
 	if (held) {

@@ -168,7 +168,7 @@ static int ask_owners(struct skv_request *r, uint8_t *of)
 	if (rc != SKV_OK)
 		return rc;
 	assert(n > 0);
-	if (!here && n == 1 && !skv_forward_came(r)) { /* it goes on as it came */
+	if (!here && n == 1 && !r->forwarding.came) { /* it goes on as it came */
 		r->forwarding.parts = false;
 		return skv_request_check_door(r);
 	}

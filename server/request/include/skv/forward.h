@@ -68,6 +68,7 @@ struct skv_origin {
 /* Of a call, in it. */
 struct skv_forwarding {
 	const struct skv_origin *origin; /* NULL: its transport cannot */
+	bool came;                       /* another manager sent it here; its transport says so */
 	bool asked;                      /* what follows is known */
 	bool stays;                      /* it is not sent on */
 	bool redirects;                  /* it is answered with the owner's address */
@@ -125,7 +126,5 @@ bool skv_forward_is_soon(struct skv_request *c);
 bool skv_forward_can(struct skv_request *c);
 /* After a failure: if the client wants to be redirected, true, and c->location. */
 bool skv_forward_redirects(struct skv_request *c);
-/* Did another manager send it here? */
-bool skv_forward_came(struct skv_request *c);
 
 #endif
