@@ -1,7 +1,7 @@
 /*
  * options.c - reads the command line of `slabkvd simulate`. No state but getopt's.
  *
- * Numbers are one table: name, where it goes, range. What belongs together is
+ * Options are one table: name, where it goes, range. What belongs together is
  * checked once all is read.
  */
 #include "options.h"
@@ -71,44 +71,7 @@ static const char usage[] =
 	"Exit status: 0 done, 1 a failure or interrupted, 2 an argument or trace that "
 	"is not valid.\n";
 
-enum { EXIT_BAD = 2, NUMBERS = 1000, SIZES = 2000, DEFAULT_PROMOTE = 1 };
-
-static const struct number {
-	const char *name;
-	size_t field;
-	uint64_t min, max;
-	bool wide; /* 64 bits */
-} numbers[] = {
-#define NUMBER(name, field, min, max)                           \
-	{                                                       \
-		name, offsetof(struct options, field), min, max, \
-		sizeof(((struct options *)0)->field) == 8       \
-	}
-	NUMBER("requests", requests, 1, UINT32_MAX),
-	NUMBER("promote-after", promote_after, 0, SKV_POLICY_FREQ),
-	NUMBER("threads", threads, 1, 1024),
-	NUMBER("conversations", gen.conversations, 1, 10000000),
-	NUMBER("seed", gen.seed, 0, UINT64_MAX),
-	NUMBER("ttl-ms", ttl_ms, 1, 1ull << 53),
-	NUMBER("tp", tp, 1, 1024),
-	NUMBER("block-tokens", block_tokens, 1, 1u << 20),
-	NUMBER("trace-block-tokens", trace_tokens, 1, 1u << 20),
-	NUMBER("layers", model.layers, 1, 1u << 20),
-	NUMBER("kv-heads", model.kv_heads, 1, 1u << 20),
-	NUMBER("head-dim", model.head_dim, 1, 1u << 20),
-	NUMBER("mla-rank", model.mla_rank, 1, 1u << 20),
-	NUMBER("rope-dim", model.rope_dim, 0, 1u << 20),
-#undef NUMBER
-};
-#define N_NUMBERS (sizeof numbers / sizeof numbers[0])
-
-static const struct number sizes[] = {
-	{ "block-bytes", offsetof(struct options, block_bytes), SKV_MIN_SPEC_SIZE,
-	  SKV_MAX_SPEC_SIZE, true },
-	{ "unit", offsetof(struct options, unit), 4096, 1ull << 40, true },
-	{ "file-size", offsetof(struct options, file_size), 4096, 1ull << 50, true },
-};
-#define N_SIZES (sizeof sizes / sizeof sizes[0])
+enum { EXIT_BAD = 2, FIRST = 1000, DEFAULT_PROMOTE = 1 };
 
 static int bad(const char *name, const char *what, const char *value)
 {
@@ -164,7 +127,7 @@ static int parse_list(const char *name, const char *text, bool bytes, uint64_t *
 	}
 }
 
-static int parse_policies(struct options *o, const char *text)
+static int set_policies(struct options *o, const char *text)
 {
 	char *at = skv_strdup(text);
 
@@ -184,8 +147,20 @@ static int parse_policies(struct options *o, const char *text)
 	return OPTIONS_RUN;
 }
 
-static int set_number(struct options *o, const struct number *n, bool size, const char *text)
+enum kind { NUMBER, SIZE, FLAG, TEXT, OTHER };
+
+struct row {
+	const char *name;
+	enum kind kind;
+	size_t field;
+	size_t width; /* of a number: 4 or 8 bytes */
+	uint64_t min, max;
+	int (*set)(struct options *o, const char *value); /* of OTHER */
+};
+
+static int set_number(struct options *o, const struct row *n, const char *text)
 {
+	const bool size = n->kind == SIZE;
 	const char *end = text + strlen(text);
 	uint64_t v;
 	char range[96];
@@ -195,8 +170,8 @@ static int set_number(struct options *o, const struct number *n, bool size, cons
 	if (!(size ? parse_size(text, end, &v) : parse_number(text, end, &v)) || v < n->min ||
 	    v > n->max)
 		return bad(n->name, range, text);
-	assert(n->wide || v <= UINT32_MAX);
-	if (n->wide)
+	assert(n->width == 8 || v <= UINT32_MAX);
+	if (n->width == 8)
 		*(uint64_t *)((char *)o + n->field) = v;
 	else
 		*(uint32_t *)((char *)o + n->field) = (uint32_t)v;
@@ -204,6 +179,16 @@ static int set_number(struct options *o, const struct number *n, bool size, cons
 		     n->field < offsetof(struct options, tp);
 	o->has_block_bytes |= n->field == offsetof(struct options, block_bytes);
 	return OPTIONS_RUN;
+}
+
+static int set_blocks(struct options *o, const char *text)
+{
+	return parse_list("blocks", text, false, o->blocks, &o->n_blocks);
+}
+
+static int set_capacity(struct options *o, const char *text)
+{
+	return parse_list("capacity", text, true, o->capacity, &o->n_capacity);
 }
 
 static int set_model(struct options *o, const char *name)
@@ -229,7 +214,7 @@ static int set_kind(struct options *o, const char *name)
 	return OPTIONS_RUN;
 }
 
-static int parse_tiers(struct options *o, const char *text)
+static int set_tiers(struct options *o, const char *text)
 {
 	uint64_t pair[MAX_LIST];
 	uint32_t n = 0;
@@ -252,55 +237,71 @@ static int parse_tiers(struct options *o, const char *text)
 	return OPTIONS_RUN;
 }
 
-static int set_other(struct options *o, int opt, const char *value)
+static const struct row rows[] = {
+#define AT(field) offsetof(struct options, field), sizeof(((struct options *)0)->field)
+#define VALUE(name, kind, field, min, max) { name, kind, AT(field), min, max, NULL }
+	VALUE("requests", NUMBER, requests, 1, UINT32_MAX),
+	VALUE("promote-after", NUMBER, promote_after, 0, SKV_POLICY_FREQ),
+	VALUE("threads", NUMBER, threads, 1, 1024),
+	VALUE("conversations", NUMBER, gen.conversations, 1, 10000000),
+	VALUE("seed", NUMBER, gen.seed, 0, UINT64_MAX),
+	VALUE("ttl-ms", NUMBER, ttl_ms, 1, 1ull << 53),
+	VALUE("tp", NUMBER, tp, 1, 1024),
+	VALUE("block-tokens", NUMBER, block_tokens, 1, 1u << 20),
+	VALUE("trace-block-tokens", NUMBER, trace_tokens, 1, 1u << 20),
+	VALUE("layers", NUMBER, model.layers, 1, 1u << 20),
+	VALUE("kv-heads", NUMBER, model.kv_heads, 1, 1u << 20),
+	VALUE("head-dim", NUMBER, model.head_dim, 1, 1u << 20),
+	VALUE("mla-rank", NUMBER, model.mla_rank, 1, 1u << 20),
+	VALUE("rope-dim", NUMBER, model.rope_dim, 0, 1u << 20),
+	VALUE("block-bytes", SIZE, block_bytes, SKV_MIN_SPEC_SIZE, SKV_MAX_SPEC_SIZE),
+	VALUE("unit", SIZE, unit, 4096, 1ull << 40),
+	VALUE("file-size", SIZE, file_size, 4096, 1ull << 50),
+	VALUE("write-through", FLAG, write_through, 0, 0),
+	VALUE("full", FLAG, full, 0, 0),
+	VALUE("one-by-one", FLAG, one_by_one, 0, 0),
+	VALUE("list-models", FLAG, list_models, 0, 0),
+	VALUE("csv", FLAG, csv, 0, 0),
+	VALUE("json", FLAG, json, 0, 0),
+	VALUE("dtype", TEXT, dtype, 0, 0),
+	VALUE("instance", TEXT, instance, 0, 0),
+	VALUE("hits", TEXT, hits, 0, 0),
+#undef VALUE
+#undef AT
+	{ "policy", OTHER, 0, 0, 0, 0, set_policies },
+	{ "blocks", OTHER, 0, 0, 0, 0, set_blocks },
+	{ "capacity", OTHER, 0, 0, 0, 0, set_capacity },
+	{ "tiers", OTHER, 0, 0, 0, 0, set_tiers },
+	{ "generate", OTHER, 0, 0, 0, 0, set_kind },
+	{ "model", OTHER, 0, 0, 0, 0, set_model },
+};
+#define N_ROWS (sizeof rows / sizeof rows[0])
+
+static int set(struct options *o, const struct row *r, const char *value)
 {
-	switch (opt) {
-	case 'p':
-		return parse_policies(o, value);
-	case 'b':
-		return parse_list("blocks", value, false, o->blocks, &o->n_blocks);
-	case 'c':
-		return parse_list("capacity", value, true, o->capacity, &o->n_capacity);
-	case 'T':
-		return parse_tiers(o, value);
-	case 'w':
-		o->write_through = true;
+	void *to = (char *)o + r->field;
+
+	switch (r->kind) {
+	case NUMBER:
+	case SIZE:
+		return set_number(o, r, value);
+	case FLAG:
+		*(bool *)to = true;
 		return OPTIONS_RUN;
-	case 'g':
-		return set_kind(o, value);
-	case 'm':
-		return set_model(o, value);
-	case 'd':
-		o->dtype = value;
+	case TEXT:
+		*(const char **)to = value;
 		return OPTIONS_RUN;
-	case 'f':
-		o->full = true;
-		return OPTIONS_RUN;
-	case '1':
-		o->one_by_one = true;
-		return OPTIONS_RUN;
-	case 'i':
-		o->instance = value;
-		return OPTIONS_RUN;
-	case 't':
-		o->hits = value;
-		return OPTIONS_RUN;
-	case 'C':
-		o->output = OUTPUT_CSV;
-		return OPTIONS_RUN;
-	case 'J':
-		o->output = OUTPUT_JSON;
-		return OPTIONS_RUN;
-	case 'L':
-		o->list_models = true;
-		return OPTIONS_RUN;
-	case 'h':
-		fputs(usage, stdout);
-		return 0;
-	default: /* getopt has printed the error */
-		fputs("Try: slabkvd simulate --help\n", stderr);
-		return EXIT_BAD;
+	case OTHER:
+		break;
 	}
+	return r->set(o, value);
+}
+
+/* Of no row. */
+static int help(int opt)
+{
+	fputs(opt == 'h' ? usage : "Try: slabkvd simulate --help\n", opt == 'h' ? stdout : stderr);
+	return opt == 'h' ? 0 : EXIT_BAD; /* getopt has printed the error */
 }
 
 static int check_tiers(const struct options *o)
@@ -375,58 +376,20 @@ static void complete(struct options *o)
 		o->gen.conversations = given.conversations;
 }
 
-#define TABLE_SIZE (N_NUMBERS + N_SIZES + 18)
-
-static void make_table(struct option table[TABLE_SIZE])
-{
-	static const struct option others[] = {
-		{ "policy", required_argument, NULL, 'p' },
-		{ "blocks", required_argument, NULL, 'b' },
-		{ "capacity", required_argument, NULL, 'c' },
-		{ "tiers", required_argument, NULL, 'T' },
-		{ "write-through", no_argument, NULL, 'w' },
-		{ "generate", required_argument, NULL, 'g' },
-		{ "model", required_argument, NULL, 'm' },
-		{ "dtype", required_argument, NULL, 'd' },
-		{ "full", no_argument, NULL, 'f' },
-		{ "hits", required_argument, NULL, 't' },
-		{ "csv", no_argument, NULL, 'C' },
-		{ "json", no_argument, NULL, 'J' },
-		{ "list-models", no_argument, NULL, 'L' },
-		{ "one-by-one", no_argument, NULL, '1' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "instance", required_argument, NULL, 'i' },
-		{ NULL, 0, NULL, 0 },
-	};
-	size_t at = 0;
-
-	for (size_t i = 0; i < N_NUMBERS; i++)
-		table[at++] = (struct option){ numbers[i].name, required_argument, NULL,
-					       NUMBERS + (int)i };
-	for (size_t i = 0; i < N_SIZES; i++)
-		table[at++] =
-			(struct option){ sizes[i].name, required_argument, NULL, SIZES + (int)i };
-	assert(at + sizeof others / sizeof others[0] <= TABLE_SIZE);
-	memcpy(&table[at], others, sizeof others);
-}
-
 int options_parse(struct options *o, int argc, char **argv)
 {
-	struct option table[TABLE_SIZE];
+	struct option table[N_ROWS + 2] = { [N_ROWS] = { "help", no_argument, NULL, 'h' } };
 	int opt, rc = OPTIONS_RUN;
 
 	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .ttl_ms = 3600000,
 			       .trace_tokens = SKV_TRACE_BLOCK_TOKENS,
 			       .promote_after = DEFAULT_PROMOTE };
-	make_table(table);
-	while (rc == OPTIONS_RUN && (opt = getopt_long(argc, argv, "h", table, NULL)) != -1) {
-		if (opt >= SIZES && opt < SIZES + (int)N_SIZES)
-			rc = set_number(o, &sizes[opt - SIZES], true, optarg);
-		else if (opt >= NUMBERS && opt < NUMBERS + (int)N_NUMBERS)
-			rc = set_number(o, &numbers[opt - NUMBERS], false, optarg);
-		else
-			rc = set_other(o, opt, optarg);
-	}
+	for (int i = 0; i < (int)N_ROWS; i++)
+		table[i] = (struct option){ rows[i].name,
+					    rows[i].kind == FLAG ? no_argument : required_argument,
+					    NULL, FIRST + i };
+	while (rc == OPTIONS_RUN && (opt = getopt_long(argc, argv, "h", table, NULL)) != -1)
+		rc = opt >= FIRST ? set(o, &rows[opt - FIRST], optarg) : help(opt);
 	for (; rc == OPTIONS_RUN && optind < argc; optind++) {
 		if (o->n_traces == MAX_LIST)
 			return bad("TRACE", "at most 64", NULL);

@@ -34,7 +34,7 @@ struct options {
 	uint64_t unit;
 	uint64_t file_size;
 	uint32_t threads; /* 0 = as many as there are processors */
-	enum { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } output;
+	bool csv, json; /* instead of tables */
 	const char *hits;
 	bool list_models;
 	bool sizing; /* a model, or a shape, was given */

@@ -336,8 +336,8 @@ static int print(const struct job *j)
 
 	if (j->o.hits)
 		rc = to_file(j->o.hits, print_hits, &r);
-	printed = j->o.output == OUTPUT_CSV ? report_csv(&r, stdout)
-		  : j->o.output == OUTPUT_JSON ? report_json(&r, stdout) : report_table(&r, stdout);
+	printed = j->o.csv    ? report_csv(&r, stdout)
+		  : j->o.json ? report_json(&r, stdout) : report_table(&r, stdout);
 	return rc != EXIT_DONE ? rc
 	       : printed == 0  ? EXIT_DONE
 			       : complain(EXIT_PROBLEM, "standard output cannot be written");
