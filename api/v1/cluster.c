@@ -5,7 +5,7 @@
  */
 #include "messages.h"
 
-static const char *const state_texts[] = { "ready", "standby", "recovering", "stopped", NULL };
+const char *const skv_state_texts[] = { "standby", "recovering", "ready", "stopped", NULL };
 
 #define T struct skv_member_view
 static const struct skv_field member_rows[] = {
@@ -20,7 +20,7 @@ static const struct skv_table member_table =
 #define T struct skv_member_partition
 static const struct skv_field member_partition_rows[] = {
 	SKV_NUMBER(T, number, 1),
-	SKV_TEXT(T, state, 2, .texts = state_texts),
+	SKV_TEXT(T, state, 2, .texts = skv_state_texts),
 	SKV_CHARS(T, owner, 3, .doc = "Id of a member; empty: nobody, or not known yet."),
 	SKV_BOOL(T, loaded, 4, .doc = "Owned by the manager that is asked, or followed."),
 	SKV_NUMBER(T, record, 5, .doc = "Newest of the journal that is applied there."),
@@ -42,7 +42,7 @@ static const struct skv_table member_partition_table =
 static const struct skv_field cluster_view_rows[] = {
 	SKV_CHARS(T, id, 1, .doc = "Of the manager that is asked."),
 	SKV_TEXT(T, version, 2),
-	SKV_TEXT(T, state, 3, .texts = state_texts),
+	SKV_TEXT(T, state, 3, .texts = skv_state_texts),
 	SKV_BOOL(T, draining, 4, .doc = "It owns nothing, and will not."),
 	SKV_LIST(T, members, MESSAGES, 5, .of = &member_table, .most = UINT32_MAX,
 		 .doc = "Those that are there now."),

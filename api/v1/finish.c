@@ -8,8 +8,8 @@
 
 #include <skv/check.h>
 
-static const char *const states[] = { "open", "finished", "aborted", "expired", "deleted",
-				      NULL };
+const char *const skv_session_states[] = { "open", "finished", "aborted", "expired",
+					   "deleted", NULL };
 
 /* ---- finish ---------------------------------------------------------------------------------- */
 
@@ -93,7 +93,7 @@ void skv_v1_write_finish_res(struct skv_buf *out, const struct skv_finish_res *r
 {
 	skv_jout_begin(out);
 	SKV_CHECK(r->state <= SKV_SESSION_DELETED);
-	skv_jout_field_string(out, "state", states[r->state]);
+	skv_jout_field_string(out, "state", skv_session_states[r->state]);
 	skv_jout_field_u64(out, "committed", r->committed);
 	skv_jout_field_u64(out, "failed", r->failed);
 	if (r->n_deleted) {

@@ -376,13 +376,11 @@ LIST("FileList", file, files)
 LIST("GroupList", group, groups)
 LIST("InstanceList", instance, instances)
 
-static const char *const stats_state_texts[] = { "ready", "standby", "recovering", "stopped",
-						 NULL };
 #define T struct skv_stats
 static const struct skv_field stats_rows[] = {
 	SKV_CHARS(T, version, 1,
 		   .doc = "Of the manager."),
-	SKV_TEXT(T, state, 2, .texts = stats_state_texts),
+	SKV_TEXT(T, state, 2, .texts = skv_state_texts),
 	SKV_CHARS(T, owner, 3, .flags = MEND,
 		   .doc = "Id of the owning manager."),
 	SKV_NUMBER(T, uptime_ms, 4),

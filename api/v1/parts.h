@@ -10,6 +10,7 @@
 #include "json_in.h"
 
 extern const char *const skv_key_forms[3]; /* keys, keys_int, keys_hex */
+extern const char *const skv_session_states[]; /* of enum skv_session_state */
 
 /* ---- keys.c ---------------------------------------------------------------------------------- */
 

@@ -12,8 +12,6 @@
 #define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
 
 static const char *const outcomes[] = { "write", "exists", "busy", "not_admitted", NULL };
-static const char *const states[] = { "open", "finished", "aborted", "expired", "deleted",
-				      NULL };
 
 int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n,
 			  struct skv_start_req *out, struct skv_error *err)
@@ -85,7 +83,7 @@ void skv_v1_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 	skv_jout_begin(out);
 	skv_jout_field_string(out, "session", r->session);
 	SKV_CHECK(r->state <= SKV_SESSION_DELETED && r->n_keys <= SKV_MAX_KEYS);
-	skv_jout_field_string(out, "state", states[r->state]);
+	skv_jout_field_string(out, "state", skv_session_states[r->state]);
 	skv_jout_field_u64(out, "deadline_ms", r->deadline_ms);
 	skv_jout_field_u64(out, "n_keys", r->n_keys);
 	skv_jout_field_u64(out, "n_write", r->n_write);

@@ -38,7 +38,6 @@ static void write_transports(const struct skv_service *s, struct skv_buf *out)
 
 static void write_core(const struct skv_cluster *cluster, struct skv_buf *out)
 {
-	static const char *const states[] = { "standby", "recovering", "ready", "stopped" };
 	struct skv_core_counters c;
 
 	skv_cluster_counters_get(cluster, &c);
@@ -49,8 +48,8 @@ static void write_core(const struct skv_cluster *cluster, struct skv_buf *out)
 			 "time that reads of the state waited for changes");
 	skv_buf_printf(out, "slabkv_lock_wait_seconds_total %.6f\n", (double)c.lock_wait_us / 1e6);
 	skv_metrics_head(out, "state", "", "gauge", "1 for the state this manager is in");
-	for (unsigned i = 0; i < sizeof states / sizeof states[0]; i++)
-		skv_buf_printf(out, "slabkv_state{state=\"%s\"} %d\n", states[i],
+	for (unsigned i = 0; skv_state_texts[i]; i++)
+		skv_buf_printf(out, "slabkv_state{state=\"%s\"} %d\n", skv_state_texts[i],
 			       skv_cluster_state_get(cluster) == (enum skv_core_state)i);
 }
 

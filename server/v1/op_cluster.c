@@ -18,13 +18,6 @@ struct members {
 	uint32_t n;
 };
 
-static const char *state_text(enum skv_core_state state)
-{
-	static const char *const texts[] = { "standby", "recovering", "ready", "stopped" };
-
-	return texts[state];
-}
-
 _Static_assert(SKV_MEMBER_ID == SKV_OWNER_NAME, "a process's id fits");
 
 static int list_members(struct skv_request *r, const struct members *known,
@@ -79,7 +72,7 @@ static int list_partitions(struct skv_request *r, const struct members *known,
 
 		skv_cluster_partition_get(r->s->cluster, i, &v);
 		*p = (struct skv_member_partition){
-			.number = i, .state = state_text(v.state), .loaded = v.loaded,
+			.number = i, .state = skv_state_texts[v.state], .loaded = v.loaded,
 			.record = v.loaded ? v.seq : 0, .behind = v.loaded ? v.behind : 0,
 			.blocks = v.blocks, .groups = v.groups, .epoch = v.epoch,
 			.home = homes->peer[i],
@@ -102,7 +95,7 @@ int skv_op_cluster_get_run(struct skv_request *r)
 	v1_of(r)->answer = out;
 	*out = (struct skv_cluster_view){
 		.version = SKV_VERSION,
-		.state = state_text(skv_cluster_state_get(r->s->cluster)),
+		.state = skv_state_texts[skv_cluster_state_get(r->s->cluster)],
 		.draining = skv_cluster_draining(r->s->cluster),
 	};
 	skv_cluster_leader(r->s->cluster, self, leader, &left);

@@ -642,6 +642,7 @@ struct skv_member_partition {
 	const char *url; /* where clients reach the owner; "" = it does not tell */
 	const char *home; /* url of the member that it was moved to; "" = none */
 };
+extern const char *const skv_state_texts[]; /* of enum skv_core_state, ends with NULL */
 struct skv_cluster_view {
 	char id[SKV_MEMBER_ID]; /* of the manager that is asked */
 	const char *version;

@@ -568,13 +568,6 @@ int one_instance(struct skv_core *c, const char *tenant, const char *id, struct 
 		 view_instance(c->partition, inst, false, a, *out), "instance", "id", id)
 }
 
-static const char *state_name(int state)
-{
-	static const char *const names[] = { "standby", "recovering", "ready", "stopped" };
-
-	return names[state];
-}
-
 /* Storages with slab files are in all partitions, and counted in the first one. */
 static uint64_t count_storages(const struct partition *p)
 {
@@ -621,7 +614,7 @@ int one_stats(struct skv_core *c, const struct skv_page *page, struct skv_arena 
 	memset(out, 0, sizeof *out);
 	snprintf(out->version, sizeof out->version, "%s", SKV_VERSION);
 	snprintf(out->owner, sizeof out->owner, "%.63s", c->owner);
-	out->state = state_name((int)one_state_get(c));
+	out->state = skv_state_texts[(int)one_state_get(c)];
 	out->uptime_ms = skv_now_ms(c->clock) - c->started_ms;
 	out->evicted_blocks = atomic_load(&c->count.evicted_blocks);
 	out->expired_sessions = atomic_load(&c->count.expired_sessions);

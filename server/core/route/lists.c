@@ -267,7 +267,6 @@ static int add_up(const struct skv_stats *s, uint32_t n, const struct skv_page *
 static int stats_of(struct skv_cluster *c, bool ask, const struct skv_page *page,
 		    struct skv_arena *a, struct skv_stats *out, struct skv_error *err)
 {
-	static const char *const states[] = { "standby", "recovering", "ready", "stopped" };
 	struct skv_stats s[SKV_MAX_PARTITIONS];
 	struct route *r = c->route;
 	int rc = SKV_OK;
@@ -278,7 +277,7 @@ static int stats_of(struct skv_cluster *c, bool ask, const struct skv_page *page
 	if (rc != SKV_OK)
 		return rc;
 	*out = (struct skv_stats){ .uptime_ms = s[0].uptime_ms };
-	out->state = ask ? "ready" : states[skv_cluster_state_get(c)];
+	out->state = ask ? "ready" : skv_state_texts[skv_cluster_state_get(c)];
 	memcpy(out->version, s[0].version, sizeof out->version);
 	memcpy(out->owner, s[0].owner, sizeof out->owner);
 	rc = add_up(s, r->n, page, a, out);
