@@ -3,7 +3,7 @@
  * range, default and meaning.
  *
  * One table. Ranges and defaults stand in it as text and are read by the same functions as values
- * are. A name that has no meaning here is accepted, checked, and says why it has none.
+ * are.
  */
 #include "client.h"
 #include "numa.h"
@@ -19,7 +19,7 @@ struct row {
 	struct slabkv_option o;
 	enum kind kind;
 	const char *min, *max; /* SIZE, NUMBER, SIGNED, MS */
-	size_t at[2];          /* members of slabkv_options that it sets; NONE */
+	size_t at[2];          /* members of slabkv_options that it sets; the second may be NONE */
 	bool alias;            /* another row checks the member */
 };
 
@@ -110,26 +110,15 @@ static const struct row rows[] = {
 	    NONE, false,
 	    "a write that is not back after so long has failed, and its slot rests "
 	    "(RTP-LLM: 2000)"),
-	ROW("read_iov_block_size", SIZE, "0", "64G", "0", NONE, NONE, false,
-	    "accepted; no meaning: buffers are one piece, so no request crosses an edge"),
-	ROW("write_iov_block_size", SIZE, "0", "64G", "0", NONE, NONE, false,
-	    "accepted; no meaning: buffers are one piece, so no request crosses an edge"),
 	/* UCM's */
-	FREE("io_direct", BOOLEAN, "true or false", "true", NONE,
-	     "accepted; no meaning: on 3FS bytes never pass a page cache; elsewhere uring "
-	     "decides by alignment"),
 	ROW("stream_number", NUMBER, "1", "64", "4", AT(async_threads), NONE, false,
 	    "threads of an asynchronous queue (UCM: 32)"),
 	ROW("waiting_queue_depth", NUMBER, "2", "1048576", "4096", AT(async_in_flight), NONE, false,
 	    "operations of an asynchronous queue in flight; more are refused "
 	    "(SLABKV_E_TOO_MANY), not failed"),
-	ROW("running_queue_depth", NUMBER, "2", "1048576", "32768", NONE, NONE, false,
-	    "accepted; no meaning: hf3fs_ior_entries and the buffers bound what runs"),
 	ROW("timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs_read_timeout_ms),
 	    AT(hf3fs_write_timeout_ms), true,
 	    "as threefs_read_timeout_ms and threefs_write_timeout_ms together"),
-	ROW("buffer_size", SIZE, "0", "1024G", "0", NONE, NONE, false,
-	    "accepted; no meaning: this library caches nothing; buffers are hf3fs_iov_size"),
 };
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
@@ -274,7 +263,7 @@ static int set(struct slabkv_options *o, const char *name, const char *value, st
 
 		if (strcmp(r->o.name, name) != 0)
 			continue;
-		if (r->at[0] != NONE && r->at[0] >= o->size)
+		if (r->at[0] >= o->size)
 			return skv_size_refuse(err, "slabkv_options_init");
 		if (r->kind == PATH)
 			good = value[0] == '/';
@@ -343,8 +332,8 @@ void skv_hf3fs_defaults(struct slabkv_options *o)
 	for (size_t i = 0; i < N_ROWS; i++) {
 		int64_t v;
 
-		if (!is_text(rows[i].kind) && rows[i].at[0] != NONE &&
-		    rows[i].at[0] >= AT(hf3fs_lib) && parse(rows[i].kind, rows[i].o.value, &v))
+		if (!is_text(rows[i].kind) && rows[i].at[0] >= AT(hf3fs_lib) &&
+		    parse(rows[i].kind, rows[i].o.value, &v))
 			store(&rows[i], o, NULL, v);
 	}
 }
@@ -428,7 +417,7 @@ int skv_options_check(const struct slabkv_options *o, struct skv_error *err)
 	for (size_t i = 0; i < N_ROWS; i++) {
 		const struct row *r = &rows[i];
 
-		if (is_text(r->kind) || r->kind == BOOLEAN || r->alias || r->at[0] == NONE)
+		if (is_text(r->kind) || r->kind == BOOLEAN || r->alias)
 			continue;
 		if (!in_range(r, load(r, o)) &&
 		    !((r->at[0] == AT(async_threads) || r->at[0] == AT(async_in_flight)) &&
