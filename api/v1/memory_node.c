@@ -3,7 +3,7 @@
  *
  * No state; any thread.
  */
-#include "parts.h"
+#include "messages.h"
 
 #include <skv/check.h>
 #include <skv/clock.h>
@@ -12,7 +12,6 @@
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -134,80 +133,50 @@ void skv_mn_prove(const uint8_t key[SKV_MAC], bool node, const uint8_t nonces[2 
 
 /* ---- GET / ----------------------------------------------------------------------------------- */
 
-static void write_rdma(struct skv_buf *out, const struct skv_memory_node *n)
-{
-	skv_jout_field_u64(out, "rdma_port", n->rdma_port);
-	skv_jout_field_u64(out, "queue_pairs", n->queue_pairs);
-	skv_jout_name(out, "rdma_devices");
-	skv_jout_open(out, '[');
-	for (uint32_t i = 0; i < n->n_devices; i++) {
-		skv_jout_open(out, '{');
-		skv_jout_field_string(out, "name", n->devices[i].name);
-		skv_jout_field_string(out, "gid", n->devices[i].gid);
-		skv_jout_close(out, '}');
-	}
-	skv_jout_close(out, ']');
-}
+#define T struct skv_mn_device
+static const struct skv_field device_rows[] = {
+	SKV_CHARS(T, name, 1, .flags = REQUIRED),
+	SKV_CHARS(T, gid, 2, .flags = REQUIRED),
+};
+static const struct skv_table device_table = SKV_TABLE("RdmaDevice", T, device_rows, .open = true);
+#undef T
+
+#define T struct skv_memory_node
+static const struct skv_field about_rows[] = {
+	SKV_TEXT(T, service, 1, .max = 64),
+	SKV_TEXT(T, version, 2, .max = 64),
+	SKV_TEXT(T, name, 3, .min = 1, .max = SKV_MAX_NAME, .flags = REQUIRED),
+	SKV_ROW(T, epoch, "epoch", HEX, 4, .flags = REQUIRED),
+	SKV_NUMBER(T, port, 5, .min = 1, .max = UINT16_MAX, .flags = REQUIRED),
+	SKV_TEXT(T, storage, 6, .max = 36, .flags = REQUIRED),
+	SKV_NUMBER(T, total_bytes, 7, .flags = REQUIRED),
+	SKV_NUMBER(T, free_bytes, 8, .flags = REQUIRED),
+	SKV_NUMBER(T, page_bytes, 9, .flags = REQUIRED),
+	SKV_NUMBER(T, slabs, 10, .flags = REQUIRED),
+	SKV_ROW(T, tcp, "tcp_connections", NUMBER, 11, .flags = REQUIRED),
+	SKV_ROW(T, local, "local_connections", NUMBER, 12, .flags = REQUIRED),
+	SKV_NUMBER(T, writing_ms, 13, .flags = REQUIRED),
+	SKV_NUMBER(T, rdma_port, 14, .max = UINT16_MAX, .flags = SHORT),
+	SKV_NUMBER(T, queue_pairs, 15),
+	SKV_ROW(T, devices, "rdma_devices", MESSAGES, 16, .of = &device_table,
+		.count_at = offsetof(T, n_devices), .most = SKV_MN_DEVICES, .flags = SHORT),
+};
+static const struct skv_table about_table = SKV_TABLE("MemoryNode", T, about_rows, .open = true);
+#undef T
 
 void skv_mn_write_about(struct skv_buf *out, const struct skv_memory_node *n)
 {
 	SKV_CHECK(n->epoch != 0);
-	skv_jout_begin(out);
-	skv_jout_field_string(out, "service", "slabkvd memory-node");
-	skv_jout_field_string(out, "version", SKV_VERSION);
-	skv_jout_field_string(out, "name", n->name);
-	skv_jout_name(out, "epoch");
-	skv_jout_hex64(out, n->epoch);
-	skv_jout_field_u64(out, "port", n->port);
-	skv_jout_field_string(out, "storage", n->storage);
-	skv_jout_field_u64(out, "total_bytes", n->total_bytes);
-	skv_jout_field_u64(out, "free_bytes", n->free_bytes);
-	skv_jout_field_u64(out, "page_bytes", n->page_bytes);
-	skv_jout_field_u64(out, "slabs", n->slabs);
-	skv_jout_field_u64(out, "tcp_connections", n->tcp);
-	skv_jout_field_u64(out, "local_connections", n->local);
-	skv_jout_field_u64(out, "writing_ms", n->writing_ms);
-	if (n->rdma_port)
-		write_rdma(out, n);
-	skv_jout_close(out, '}');
-}
-
-static uint64_t number(struct skv_jdoc *d, const struct skv_jat *top, const char *name,
-		       uint64_t max)
-{
-	struct skv_jat at = skv_jat_get(top, name);
-
-	return skv_jat_u64(d, &at, 0, max);
+	skv_table_write_json(&about_table, out, n);
 }
 
 int skv_mn_read_about(struct skv_arena *a, const char *text, size_t n, struct skv_memory_node *out,
 		      struct skv_error *err)
 {
 	const struct skv_v1_in in = { .arena = a };
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JMAX_OBJECT, err);
-	struct skv_jat name = skv_jat_get(&top, "name"), epoch = skv_jat_get(&top, "epoch"),
-		       storage = skv_jat_get(&top, "storage");
-	struct skv_memory_node r = { .port = (uint16_t)number(&d, &top, "port", UINT16_MAX) };
-	const char *hex = skv_jat_string(&d, &epoch, 16, 16);
+	int rc = skv_table_read_json(&about_table, &in, text, n, out, err);
 
-	r.name = skv_jat_string(&d, &name, 1, SKV_MAX_NAME);
-	r.storage = skv_jat_string(&d, &storage, 0, 36);
-	r.total_bytes = number(&d, &top, "total_bytes", UINT64_MAX);
-	r.free_bytes = number(&d, &top, "free_bytes", UINT64_MAX);
-	r.page_bytes = number(&d, &top, "page_bytes", UINT64_MAX);
-	r.slabs = (uint32_t)number(&d, &top, "slabs", UINT32_MAX);
-	r.tcp = (uint32_t)number(&d, &top, "tcp_connections", UINT32_MAX);
-	r.local = (uint32_t)number(&d, &top, "local_connections", UINT32_MAX);
-	r.writing_ms = number(&d, &top, "writing_ms", UINT64_MAX);
-	if (skv_jat_get(&top, "rdma_port").v)
-		r.rdma_port = (uint16_t)number(&d, &top, "rdma_port", UINT16_MAX);
-	if (skv_jdoc_ok(&d)) {
-		r.epoch = strtoull(hex, NULL, 16);
-		if (r.epoch == 0 || r.port == 0)
-			skv_jdoc_fail(&d, &epoch, SKV_E_INVALID, "is not one of a memory node");
-	}
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
+	if (rc == SKV_OK && out->epoch == 0)
+		rc = skv_fail(err, SKV_E_INVALID, "epoch", "is not one of a memory node");
+	return rc;
 }

@@ -28,6 +28,8 @@ static bool sound_width(const struct skv_field *f)
 		return (f->width == 4 || f->width == sizeof(bool)) && f->words;
 	if (f->kind == SKV_KIND_UUID)
 		return f->width == 37;
+	if (f->kind == SKV_KIND_RAW_UUID)
+		return f->width == 16;
 	if (f->kind == SKV_KIND_PART)
 		return f->of && f->width == f->of->size;
 	return skv_field_is_chars(f) || f->width == sizeof(void *);

@@ -29,6 +29,8 @@ enum skv_kind {
 	SKV_KIND_MODEL_NAME, /* skv_model_name_valid */
 	SKV_KIND_CHARS,      /* char [width] */
 	SKV_KIND_UUID,       /* char [37] */
+	SKV_KIND_RAW_UUID,   /* uint8_t [16], as a UUID; this one and the next in JSON only */
+	SKV_KIND_HEX,        /* uint64_t, as 16 hex digits */
 	SKV_KIND_TEXTS,      /* const char *const *, and how many in `count_at` */
 	SKV_KIND_NAMES,      /* the same of names, none twice */
 	SKV_KIND_MESSAGES,   /* an array of structs of table `of`, and how many in `count_at` */
@@ -100,6 +102,7 @@ struct skv_table {
 	uint32_t n;
 	bool no_body; /* a request of no bytes is one without fields */
 	bool strict;  /* of a request: other fields are refused */
+	bool open;    /* of an answer that is read from JSON: other fields are skipped */
 	bool long_answer; /* as long as lists of a manager get */
 	const char *doc;
 };

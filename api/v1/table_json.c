@@ -93,6 +93,14 @@ static void read_all(struct skv_jdoc *d, const struct skv_field *f, const struct
 	skv_field_set_number(f, message, all);
 }
 
+static void read_uuid(struct skv_jdoc *d, const struct skv_jat *at, uint8_t *uuid)
+{
+	const char *text = skv_jat_string(d, at, 36, 36);
+
+	if (skv_jdoc_ok(d) && skv_uuid_from_text(text, uuid) != SKV_OK)
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "is not a UUID");
+}
+
 static void read_value(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at,
 		       void *message)
 {
@@ -112,6 +120,16 @@ static void read_value(struct skv_jdoc *d, const struct skv_field *f, const stru
 		break;
 	case SKV_KIND_TEXT:
 		skv_field_set_text(f, message, skv_jat_string(d, at, min, max));
+		break;
+	case SKV_KIND_CHARS:
+		skv_field_set_text(f, message, skv_jat_string(d, at, min, f->width - 1));
+		break;
+	case SKV_KIND_RAW_UUID:
+		read_uuid(d, at, (uint8_t *)message + f->at);
+		break;
+	case SKV_KIND_HEX:
+		memcpy((char *)message + f->at, &(uint64_t){ skv_jat_hex64(d, at) },
+		       sizeof(uint64_t));
 		break;
 	case SKV_KIND_NAME:
 		skv_field_set_text(f, message, skv_jat_name(d, at));
@@ -178,6 +196,8 @@ static void check_names(struct skv_jdoc *d, const struct skv_table *t, const str
 	uint32_t n = 0;
 
 	SKV_CHECK(t->n <= SKV_TABLE_FIELDS);
+	if (t->open && skv_jat_is(at, SKV_JSON_OBJECT))
+		return;
 	for (uint32_t i = 0; i < t->n; i++) {
 		if (t->fields[i].kind == SKV_KIND_KEYS)
 			for (int form = 1; form < 3; form++)
@@ -204,7 +224,7 @@ int skv_table_read_json(const struct skv_table *t, const struct skv_v1_in *in, c
 	struct skv_jat top;
 	void *message;
 
-	SKV_CHECK(skv_table_sound(t) && t->strict);
+	SKV_CHECK(skv_table_sound(t) && (t->strict || t->open));
 	if (n == 0 && t->no_body) {
 		text = "{}";
 		n = 2;
@@ -274,6 +294,28 @@ static void write_text(struct skv_buf *b, const struct skv_field *f, const char 
 	(f->flags & SKV_FIELD_MEND ? skv_jout_field_text : skv_jout_field_string)(b, f->name, s);
 }
 
+static void write_uuid(struct skv_buf *b, const struct skv_field *f, const uint8_t *uuid)
+{
+	static const uint8_t none[16];
+	char text[37];
+
+	if (f->flags & SKV_FIELD_SHORT && memcmp(uuid, none, sizeof none) == 0)
+		return;
+	skv_uuid_to_text(uuid, text);
+	skv_jout_field_string(b, f->name, text);
+}
+
+static void write_hex(struct skv_buf *b, const struct skv_field *f, const void *message)
+{
+	uint64_t v;
+
+	memcpy(&v, skv_field_in(f, message), sizeof v);
+	if (v == 0 && f->flags & SKV_FIELD_SHORT)
+		return;
+	skv_jout_name(b, f->name);
+	skv_jout_hex64(b, v);
+}
+
 static bool any_mark(const bool *marks, uint32_t n)
 {
 	return marks && memchr(marks, true, n);
@@ -324,6 +366,10 @@ static void write_fields(struct skv_buf *b, const struct skv_table *t, const voi
 			write_marks(b, f, message);
 		else if (f->kind == SKV_KIND_KEY_LIST)
 			write_key_list(b, f, message);
+		else if (f->kind == SKV_KIND_RAW_UUID)
+			write_uuid(b, f, skv_field_in(f, message));
+		else if (f->kind == SKV_KIND_HEX)
+			write_hex(b, f, message);
 		else if (f->kind != SKV_KIND_TENANT)
 			write_text(b, f, skv_field_text(f, message));
 	}

@@ -35,8 +35,6 @@
 #define CONNECT_MS 1000u
 #define ANSWER_MAX (64u << 10) /* bytes */
 
-_Static_assert(SKV_STORAGE_OWNERS == SKV_FS_OWNERS_MAX, "one answer has all of them");
-
 struct remote {
 	char *name;
 	const char *type;
@@ -127,8 +125,7 @@ static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enu
 	struct skv_error why = { 0 };
 	int rc;
 
-	if (http == 200 && verb != SKV_FS_OPEN && verb != SKV_FS_PROBE && verb != SKV_FS_OWNERS &&
-	    verb != SKV_FS_LOOK)
+	if (http == 200 && !skv_fs_answers(verb))
 		return SKV_OK;
 	if (http == 200) {
 		rc = skv_fs_read_answer(a, verb, (const char *)text->data, text->len, out, &why);
@@ -222,7 +219,7 @@ static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_ve
 
 /* Asks one after the other; of those that failed, who answered at all counts
  * for more than who did not. */
-static int ask_all(struct remote *r, enum skv_fs_verb verb, const char *token,
+static int ask_all(struct remote *r, struct skv_arena *a, enum skv_fs_verb verb, const char *token,
 		   const struct skv_buf *body, struct skv_fs_answer *out, struct skv_error *err)
 {
 	/* files with chunks get their length only */
@@ -236,13 +233,9 @@ static int ask_all(struct remote *r, enum skv_fs_verb verb, const char *token,
 		const uint32_t i = (first + k) % r->n, left = r->n - k;
 		const uint64_t now = skv_now_ms(&skv_clock_system);
 		uint64_t part = now < end ? (end - now) / (brief ? left : 1) : 0;
-		struct skv_arena a;
-		int got;
+		int got = ask(r, a, i, verb, token, body,
+			      part > LEAST_MS ? (uint32_t)part : LEAST_MS, out, &why);
 
-		skv_arena_init(&a);
-		got = ask(r, &a, i, verb, token, body, part > LEAST_MS ? (uint32_t)part : LEAST_MS,
-			  out, &why);
-		skv_arena_destroy(&a);
 		if (got == SKV_OK || !passes_over(got)) {
 			atomic_store(&r->last, i);
 			rc = got;
@@ -260,8 +253,9 @@ static int ask_all(struct remote *r, enum skv_fs_verb verb, const char *token,
 	return rc;
 }
 
-static int call(struct remote *r, enum skv_fs_verb verb, const struct skv_fs_request *q,
-		struct skv_fs_answer *out, struct skv_error *err)
+/* What the answer names lies in `a`. */
+static int call_in(struct remote *r, struct skv_arena *a, enum skv_fs_verb verb,
+		   const struct skv_fs_request *q, struct skv_fs_answer *out, struct skv_error *err)
 {
 	char token[TOKEN_MAX + 2];
 	struct skv_buf body = { 0 };
@@ -271,9 +265,21 @@ static int call(struct remote *r, enum skv_fs_verb verb, const struct skv_fs_req
 		return rc;
 	skv_fs_write_request(&body, verb, q);
 	rc = body.failed ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory")
-			 : ask_all(r, verb, token, &body, out, err);
+			 : ask_all(r, a, verb, token, &body, out, err);
 	skv_buf_destroy(&body);
 	memset(token, 0, sizeof token);
+	return rc;
+}
+
+static int call(struct remote *r, enum skv_fs_verb verb, const struct skv_fs_request *q,
+		struct skv_fs_answer *out, struct skv_error *err)
+{
+	struct skv_arena a;
+	int rc;
+
+	skv_arena_init(&a);
+	rc = call_in(r, &a, verb, q, out, err);
+	skv_arena_destroy(&a);
 	return rc;
 }
 
@@ -372,16 +378,11 @@ static int remote_punch(void *self, uint32_t file, uint64_t length,
 {
 	struct remote *r = self;
 	struct skv_fs_request q = r->identity;
-	uint64_t ranges[SKV_PUNCH_MAX][2];
 
 	assert(n <= SKV_PUNCH_MAX);
-	for (uint32_t i = 0; i < n; i++) {
-		ranges[i][0] = v[i].begin;
-		ranges[i][1] = v[i].end;
-	}
 	q.file = file;
 	q.length = length;
-	q.ranges = (const uint64_t(*)[2])ranges;
+	q.ranges = v;
 	q.n_ranges = n;
 	return call(r, SKV_FS_PUNCH, &q, NULL, err);
 }
@@ -406,21 +407,19 @@ static int remote_owners(void *self, const struct skv_storage_owner *mine,
 {
 	struct remote *r = self;
 	struct skv_fs_answer answer = { 0 };
-	int rc = call(r, SKV_FS_OWNERS, &r->identity, &answer, err);
+	struct skv_arena a;
+	int rc;
 
 	(void)mine;
-	if (rc != SKV_OK)
-		return rc;
-	assert(answer.n_owners <= SKV_STORAGE_OWNERS);
-	for (uint32_t i = 0; i < answer.n_owners; i++) {
-		v[i].incarnation = answer.owners[i].incarnation;
-		memcpy(v[i].nonce, answer.owners[i].nonce, sizeof v[i].nonce);
-		v[i].horizon = (struct skv_storage_horizon){
-			answer.owners[i].epoch, answer.owners[i].number,
-			answer.owners[i].generation };
+	skv_arena_init(&a);
+	rc = call_in(r, &a, SKV_FS_OWNERS, &r->identity, &answer, err);
+	if (rc == SKV_OK) {
+		assert(answer.n_owners <= SKV_STORAGE_OWNERS);
+		memcpy(v, answer.owners, answer.n_owners * sizeof *v);
+		*n = answer.n_owners;
 	}
-	*n = answer.n_owners;
-	return SKV_OK;
+	skv_arena_destroy(&a);
+	return rc;
 }
 
 static int of_owner(struct remote *r, enum skv_fs_verb verb, const struct skv_storage_owner *o,
@@ -428,11 +427,7 @@ static int of_owner(struct remote *r, enum skv_fs_verb verb, const struct skv_st
 {
 	struct skv_fs_request q = r->identity;
 
-	q.owner.incarnation = o->incarnation;
-	memcpy(q.owner.nonce, o->nonce, sizeof q.owner.nonce);
-	q.owner.epoch = o->horizon.epoch;
-	q.owner.number = o->horizon.number;
-	q.owner.generation = o->horizon.generation;
+	q.owner = *o;
 	return call(r, verb, &q, NULL, err);
 }
 

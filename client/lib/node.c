@@ -522,8 +522,8 @@ static int learn(struct skv_node *n, struct skv_http *http, const char *base, st
 			      base, about.name, n->name);
 	} else {
 		n->epoch = about.epoch;
-		n->port = about.port;
-		n->rdma_port = only("tcp") || only("local") ? 0 : about.rdma_port;
+		n->port = (uint16_t)about.port;
+		n->rdma_port = only("tcp") || only("local") ? 0 : (uint16_t)about.rdma_port;
 	}
 	skv_buf_destroy(&text);
 	skv_arena_destroy(&a);

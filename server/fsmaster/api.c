@@ -21,6 +21,12 @@ static const struct skv_route routes[] = {
 	  fs_op_##name##_run, fs_op_##name##_write },
 	FS_OPS(FS_ROUTE)
 #undef FS_ROUTE
+#define VERB_ROUTE(verb, text)                                                        \
+	{ text, "POST", SKV_FS_PREFIX "{dir}/" text, ROLE_ADMIN, ROUTE_BLOCKS | ROUTE_BODY, \
+	  SKV_PLANE_ALL, NULL, &(const enum skv_fs_verb){ SKV_FS_##verb }, fs_verb_run,      \
+	  fs_verb_write },
+	SKV_FS_VERBS(VERB_ROUTE)
+#undef VERB_ROUTE
 };
 
 int fs_open_root(const struct skv_request *c, int *fd, struct skv_error *err)

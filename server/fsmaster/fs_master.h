@@ -16,9 +16,7 @@ struct fs_master {
 
 /* skv_request.state. */
 struct fs_request {
-	struct skv_fs_answer answer; /* open, probe, owners */
-	bool measured;               /* there is one, of this verb */
-	enum skv_fs_verb verb;
+	struct skv_fs_answer answer; /* open, probe, owners, look */
 	struct skv_storage_stat stat;
 	uint32_t *files; /* list, in the call's arena */
 	size_t n_files;
@@ -43,24 +41,15 @@ int fs_open_root(const struct skv_request *c, int *fd, struct skv_error *err);
 	X(metrics, GET, "/metrics", READ, ROUTE_SCRAPE)                       \
 	X(stat, GET, "/fs/{dir}", READ, ROUTE_BLOCKS)                         \
 	X(list, GET, "/fs/{dir}/files", READ, ROUTE_BLOCKS)                   \
-	X(stat_file, GET, "/fs/{dir}/files/{file}", READ, ROUTE_BLOCKS)       \
-	X(open, POST, "/fs/{dir}/open", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)     \
-	X(probe, POST, "/fs/{dir}/probe", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(create, POST, "/fs/{dir}/create", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(check, POST, "/fs/{dir}/check", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(delete, POST, "/fs/{dir}/delete", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(punch, POST, "/fs/{dir}/punch", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(owners, POST, "/fs/{dir}/owners", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(claim, POST, "/fs/{dir}/claim", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(disown, POST, "/fs/{dir}/disown", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(mend, POST, "/fs/{dir}/mend", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)     \
-	X(leave, POST, "/fs/{dir}/leave", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(look, POST, "/fs/{dir}/look", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
+	X(stat_file, GET, "/fs/{dir}/files/{file}", READ, ROUTE_BLOCKS)
 
 #define FS_PROTOTYPES(name, ...)                       \
 	int fs_op_##name##_run(struct skv_request *c);    \
 	void fs_op_##name##_write(struct skv_request *c);
 FS_OPS(FS_PROTOTYPES)
 #undef FS_PROTOTYPES
+/* The verbs of skv/fs_master.h; which one, the route's `own` says. */
+int fs_verb_run(struct skv_request *c);
+void fs_verb_write(struct skv_request *c);
 
 #endif

@@ -43,49 +43,19 @@ static int probe(struct skv_storage *s, struct skv_fs_answer *out, struct skv_er
 	return rc;
 }
 
-static int punch(struct skv_request *c, struct skv_storage *s, const struct skv_fs_request *q)
+static int owners(struct skv_request *c, struct skv_storage *s)
 {
-	struct skv_storage_range *v = skv_arena_calloc(&c->arena, q->n_ranges, sizeof *v);
+	struct skv_fs_answer *out = &fs_of(c)->answer;
 
-	if (!v)
+	out->owners = skv_arena_calloc(&c->arena, SKV_STORAGE_OWNERS, sizeof *out->owners);
+	if (!out->owners)
 		return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
-	assert(q->n_ranges <= SKV_FS_RANGES);
-	for (uint32_t i = 0; i < q->n_ranges; i++)
-		v[i] = (struct skv_storage_range){ q->ranges[i][0], q->ranges[i][1] };
-	return skv_storage_punch_file(s, q->file, q->length, v, q->n_ranges, &c->err);
-}
-
-static int owners(struct skv_storage *s, struct skv_fs_answer *out, struct skv_error *err)
-{
-	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
-	int rc = skv_storage_owners(s, NULL, v, &out->n_owners, err);
-
-	assert(rc != SKV_OK || out->n_owners <= SKV_STORAGE_OWNERS);
-	for (uint32_t i = 0; rc == SKV_OK && i < out->n_owners; i++) {
-		out->owners[i].incarnation = v[i].incarnation;
-		memcpy(out->owners[i].nonce, v[i].nonce, sizeof v[i].nonce);
-		out->owners[i].epoch = v[i].horizon.epoch;
-		out->owners[i].number = v[i].horizon.number;
-		out->owners[i].generation = v[i].horizon.generation;
-	}
-	return rc;
-}
-
-static struct skv_storage_owner owner_of(const struct skv_fs_request *q)
-{
-	struct skv_storage_owner o = { .incarnation = q->owner.incarnation,
-				       .horizon = { q->owner.epoch, q->owner.number,
-						    q->owner.generation } };
-
-	memcpy(o.nonce, q->owner.nonce, sizeof o.nonce);
-	return o;
+	return skv_storage_owners(s, NULL, out->owners, &out->n_owners, &c->err);
 }
 
 static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage *s,
 		const struct skv_fs_request *q)
 {
-	const struct skv_storage_owner o = owner_of(q);
-
 	switch (verb) {
 	case SKV_FS_OPEN:
 		fs_of(c)->answer.free_bytes = fs_of(c)->answer.total_bytes = UINT64_MAX;
@@ -99,13 +69,14 @@ static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage
 	case SKV_FS_DELETE:
 		return skv_storage_remove_file(s, q->file, &c->err);
 	case SKV_FS_PUNCH:
-		return punch(c, s, q);
+		return skv_storage_punch_file(s, q->file, q->length, q->ranges, q->n_ranges,
+					      &c->err);
 	case SKV_FS_OWNERS:
-		return owners(s, &fs_of(c)->answer, &c->err);
+		return owners(c, s);
 	case SKV_FS_CLAIM:
-		return skv_storage_claim(s, &o, &c->err);
+		return skv_storage_claim(s, &q->owner, &c->err);
 	case SKV_FS_DISOWN:
-		return skv_storage_disown(s, &o, &c->err);
+		return skv_storage_disown(s, &q->owner, &c->err);
 	case SKV_FS_LOOK:
 		break; /* of no storage */
 	case SKV_FS_MEND:
@@ -127,19 +98,18 @@ static int on_storage(struct skv_request *c, enum skv_fs_verb verb, const int *r
 		return rc;
 	rc = step(c, verb, s, q);
 	fs_of(c)->answer.chunk = skv_storage_chunk(s);
-	fs_of(c)->measured = verb == SKV_FS_OPEN || verb == SKV_FS_PROBE || verb == SKV_FS_OWNERS;
 	skv_storage_close(s);
 	return rc;
 }
 
-static int look(struct skv_request *c, int root, const struct skv_fs_request *q)
+static enum skv_fs_verb verb_of(const struct skv_request *c)
 {
-	fs_of(c)->measured = true;
-	return skv_file_look(root, c->param[0].value, q->path, &fs_of(c)->answer.look, &c->err);
+	return *(const enum skv_fs_verb *)c->route->own;
 }
 
-static int run(struct skv_request *c, enum skv_fs_verb verb)
+int fs_verb_run(struct skv_request *c)
 {
+	const enum skv_fs_verb verb = verb_of(c);
 	struct skv_fs_request q;
 	int root, rc;
 
@@ -150,44 +120,20 @@ static int run(struct skv_request *c, enum skv_fs_verb verb)
 	rc = fs_open_root(c, &root, &c->err);
 	if (rc != SKV_OK)
 		return rc;
-	fs_of(c)->verb = verb;
-	rc = verb == SKV_FS_LOOK ? look(c, root, &q) : on_storage(c, verb, &root, &q);
+	rc = verb == SKV_FS_LOOK ? skv_file_look(root, c->param[0].value, q.path,
+						 &fs_of(c)->answer.look, &c->err)
+				 : on_storage(c, verb, &root, &q);
 	close(root);
 	return rc;
 }
 
-static void write_answer(struct skv_request *c)
+void fs_verb_write(struct skv_request *c)
 {
-	if (fs_of(c)->measured)
-		skv_fs_write_answer(&c->out, fs_of(c)->verb, &fs_of(c)->answer);
+	if (skv_fs_answers(verb_of(c)))
+		skv_fs_write_answer(&c->out, verb_of(c), &fs_of(c)->answer);
 	else
 		c->fixed = "{}";
 }
-
-int fs_op_open_run(struct skv_request *c) { return run(c, SKV_FS_OPEN); }
-void fs_op_open_write(struct skv_request *c) { write_answer(c); }
-int fs_op_probe_run(struct skv_request *c) { return run(c, SKV_FS_PROBE); }
-void fs_op_probe_write(struct skv_request *c) { write_answer(c); }
-int fs_op_create_run(struct skv_request *c) { return run(c, SKV_FS_CREATE); }
-void fs_op_create_write(struct skv_request *c) { write_answer(c); }
-int fs_op_check_run(struct skv_request *c) { return run(c, SKV_FS_CHECK); }
-void fs_op_check_write(struct skv_request *c) { write_answer(c); }
-int fs_op_delete_run(struct skv_request *c) { return run(c, SKV_FS_DELETE); }
-void fs_op_delete_write(struct skv_request *c) { write_answer(c); }
-int fs_op_punch_run(struct skv_request *c) { return run(c, SKV_FS_PUNCH); }
-void fs_op_punch_write(struct skv_request *c) { write_answer(c); }
-int fs_op_owners_run(struct skv_request *c) { return run(c, SKV_FS_OWNERS); }
-void fs_op_owners_write(struct skv_request *c) { write_answer(c); }
-int fs_op_claim_run(struct skv_request *c) { return run(c, SKV_FS_CLAIM); }
-void fs_op_claim_write(struct skv_request *c) { write_answer(c); }
-int fs_op_disown_run(struct skv_request *c) { return run(c, SKV_FS_DISOWN); }
-void fs_op_disown_write(struct skv_request *c) { write_answer(c); }
-int fs_op_mend_run(struct skv_request *c) { return run(c, SKV_FS_MEND); }
-void fs_op_mend_write(struct skv_request *c) { write_answer(c); }
-int fs_op_leave_run(struct skv_request *c) { return run(c, SKV_FS_LEAVE); }
-void fs_op_leave_write(struct skv_request *c) { write_answer(c); }
-int fs_op_look_run(struct skv_request *c) { return run(c, SKV_FS_LOOK); }
-void fs_op_look_write(struct skv_request *c) { write_answer(c); }
 
 /* ---- for people ------------------------------------------------------------------------------ */
 

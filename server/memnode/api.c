@@ -20,6 +20,12 @@ static const struct skv_route routes[] = {
 	  mem_op_##name##_run, mem_op_##name##_write },
 	MEM_OPS(MEM_ROUTE)
 #undef MEM_ROUTE
+#define VERB_ROUTE(verb, text)                                                        \
+	{ text, "POST", SKV_FS_PREFIX "{dir}/" text, ROLE_ADMIN, ROUTE_BLOCKS | ROUTE_BODY, \
+	  SKV_PLANE_ALL, NULL, &(const enum skv_fs_verb){ SKV_FS_##verb }, mem_verb_run,     \
+	  mem_verb_write },
+	SKV_FS_VERBS(VERB_ROUTE)
+#undef VERB_ROUTE
 };
 
 static int head(struct skv_request *c, const struct skv_head *h)

@@ -169,29 +169,25 @@ uint32_t mem_rdma_count(struct memnode *m);
 	X(healthz, GET, "/healthz", OPEN, 0)                                  \
 	X(readyz, GET, "/readyz", OPEN, 0)                                    \
 	X(metrics, GET, "/metrics", READ, ROUTE_SCRAPE)                       \
-	X(list, GET, "/fs/{dir}/files", READ, 0)                              \
-	X(open, POST, "/fs/{dir}/open", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)     \
-	X(probe, POST, "/fs/{dir}/probe", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(create, POST, "/fs/{dir}/create", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(check, POST, "/fs/{dir}/check", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(delete, POST, "/fs/{dir}/delete", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(owners, POST, "/fs/{dir}/owners", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(claim, POST, "/fs/{dir}/claim", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
-	X(disown, POST, "/fs/{dir}/disown", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
-	X(leave, POST, "/fs/{dir}/leave", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
+	X(list, GET, "/fs/{dir}/files", READ, 0)
 
 #define MEM_PROTOTYPES(name, ...)                       \
 	int mem_op_##name##_run(struct skv_request *c);    \
 	void mem_op_##name##_write(struct skv_request *c);
 MEM_OPS(MEM_PROTOTYPES)
 #undef MEM_PROTOTYPES
+/* The verbs of skv/fs_master.h; which one, the route's `own` says. */
+int mem_verb_run(struct skv_request *c);
+void mem_verb_write(struct skv_request *c);
 
 /* skv_request.state. */
 struct mem_request {
 	struct skv_fs_answer answer; /* open, probe, owners */
-	enum skv_fs_verb verb;
-	bool measured; /* there is an answer */
 };
 static inline struct mem_request *mem_of(struct skv_request *c) { return c->state; }
+static inline enum skv_fs_verb mem_verb(const struct skv_request *c)
+{
+	return *(const enum skv_fs_verb *)c->route->own;
+}
 
 #endif

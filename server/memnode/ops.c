@@ -75,7 +75,7 @@ static int enter(struct skv_request *c, const struct skv_fs_request *q)
 	if (rc != SKV_OK)
 		return rc;
 	skv_mutex_lock(&m->lock);
-	rc = enter_locked(m, q, mem_of(c)->verb == SKV_FS_OPEN, &c->err);
+	rc = enter_locked(m, q, mem_verb(c) == SKV_FS_OPEN, &c->err);
 	skv_mutex_unlock(&m->lock);
 	return rc;
 }
@@ -100,7 +100,7 @@ static struct skv_storage_owner *owner_locked(struct memnode *m, uint64_t incarn
 	return NULL;
 }
 
-static int claim_locked(struct memnode *m, const struct skv_fs_owner *o, struct skv_error *err)
+static int claim_locked(struct memnode *m, const struct skv_storage_owner *o, struct skv_error *err)
 	SKV_REQUIRES(m->lock)
 {
 	struct skv_storage_owner *have = owner_locked(m, o->incarnation);
@@ -113,12 +113,12 @@ static int claim_locked(struct memnode *m, const struct skv_fs_owner *o, struct 
 	if (m->n_owners == SKV_STORAGE_OWNERS)
 		return skv_fail(err, SKV_E_TOO_MANY, NULL, "%u owners at most", SKV_STORAGE_OWNERS);
 	have = &m->owner[m->n_owners++];
-	have->incarnation = o->incarnation;
-	memcpy(have->nonce, o->nonce, sizeof have->nonce);
+	*have = *o;
+	have->horizon = (struct skv_storage_horizon){ 0 }; /* a node that forgets proves nothing */
 	return SKV_OK;
 }
 
-static int disown_locked(struct memnode *m, const struct skv_fs_owner *o) SKV_REQUIRES(m->lock)
+static int disown_locked(struct memnode *m, const struct skv_storage_owner *o) SKV_REQUIRES(m->lock)
 {
 	struct skv_storage_owner *have = owner_locked(m, o->incarnation);
 
@@ -127,13 +127,14 @@ static int disown_locked(struct memnode *m, const struct skv_fs_owner *o) SKV_RE
 	return SKV_OK;
 }
 
-static int list_locked(struct memnode *m, struct skv_fs_answer *out) SKV_REQUIRES(m->lock)
+static int list_locked(struct memnode *m, struct skv_request *c) SKV_REQUIRES(m->lock)
 {
-	_Static_assert(SKV_FS_OWNERS_MAX >= SKV_STORAGE_OWNERS, "all of them fit");
-	for (uint32_t i = 0; i < m->n_owners; i++) {
-		out->owners[i].incarnation = m->owner[i].incarnation;
-		memcpy(out->owners[i].nonce, m->owner[i].nonce, sizeof m->owner[i].nonce);
-	}
+	struct skv_fs_answer *out = &mem_of(c)->answer;
+
+	out->owners = skv_arena_alloc(&c->arena, sizeof m->owner);
+	if (!out->owners)
+		return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
+	memcpy(out->owners, m->owner, sizeof m->owner);
 	out->n_owners = m->n_owners;
 	return SKV_OK;
 }
@@ -144,7 +145,7 @@ static int of_owners(struct skv_request *c, const struct skv_fs_request *q)
 	int rc;
 
 	skv_mutex_lock(&m->lock);
-	switch (mem_of(c)->verb) {
+	switch (mem_verb(c)) {
 	case SKV_FS_CLAIM:
 		rc = claim_locked(m, &q->owner, &c->err);
 		break;
@@ -152,10 +153,10 @@ static int of_owners(struct skv_request *c, const struct skv_fs_request *q)
 		rc = disown_locked(m, &q->owner);
 		break;
 	case SKV_FS_OWNERS:
-		rc = list_locked(m, &mem_of(c)->answer);
+		rc = list_locked(m, c);
 		break;
 	default:
-		assert(mem_of(c)->verb == SKV_FS_LEAVE);
+		assert(mem_verb(c) == SKV_FS_LEAVE);
 		rc = leave(m, &c->err);
 	}
 	skv_mutex_unlock(&m->lock);
@@ -190,7 +191,7 @@ static int step(struct skv_request *c, const struct skv_fs_request *q)
 {
 	struct memnode *m = memnode_of(c->api);
 
-	switch (mem_of(c)->verb) {
+	switch (mem_verb(c)) {
 	case SKV_FS_OPEN:
 	case SKV_FS_PROBE:
 		measure(m, &mem_of(c)->answer);
@@ -202,20 +203,28 @@ static int step(struct skv_request *c, const struct skv_fs_request *q)
 	case SKV_FS_DELETE:
 		slabs_remove(&m->slabs, q->file);
 		return SKV_OK;
-	default:
-		return of_owners(c, q);
+	case SKV_FS_PUNCH:
+	case SKV_FS_MEND:
+	case SKV_FS_LOOK:
+		return SKV_E_INTERNAL; /* mem_verb_run refuses them */
+	case SKV_FS_OWNERS:
+	case SKV_FS_CLAIM:
+	case SKV_FS_DISOWN:
+	case SKV_FS_LEAVE:
+		break;
 	}
+	return of_owners(c, q);
 }
 
-static int run(struct skv_request *c, enum skv_fs_verb verb)
+int mem_verb_run(struct skv_request *c)
 {
+	const enum skv_fs_verb verb = mem_verb(c);
 	struct skv_fs_request q;
 	int rc = check_name(c);
 
 	assert(c->route->flags & ROUTE_BODY);
-	mem_of(c)->verb = verb;
-	mem_of(c)->measured =
-		verb == SKV_FS_OPEN || verb == SKV_FS_PROBE || verb == SKV_FS_OWNERS;
+	if (verb == SKV_FS_PUNCH || verb == SKV_FS_MEND || verb == SKV_FS_LOOK)
+		return skv_fail(&c->err, SKV_E_NOT_FOUND, NULL, "a memory node has no files");
 	if (rc == SKV_OK)
 		rc = skv_fs_read_request(&c->arena, verb, c->body, c->n_body, &q, &c->err);
 	if (rc == SKV_OK)
@@ -223,27 +232,13 @@ static int run(struct skv_request *c, enum skv_fs_verb verb)
 	return rc == SKV_OK ? step(c, &q) : rc;
 }
 
-static void write_answer(struct skv_request *c)
+void mem_verb_write(struct skv_request *c)
 {
-	if (mem_of(c)->measured)
-		skv_fs_write_answer(&c->out, mem_of(c)->verb, &mem_of(c)->answer);
+	if (skv_fs_answers(mem_verb(c)))
+		skv_fs_write_answer(&c->out, mem_verb(c), &mem_of(c)->answer);
 	else
 		c->fixed = "{}";
 }
-
-#define OF_VERB(name, verb)                                                    \
-	int mem_op_##name##_run(struct skv_request *c) { return run(c, verb); } \
-	void mem_op_##name##_write(struct skv_request *c) { write_answer(c); }
-OF_VERB(open, SKV_FS_OPEN)
-OF_VERB(probe, SKV_FS_PROBE)
-OF_VERB(create, SKV_FS_CREATE)
-OF_VERB(check, SKV_FS_CHECK)
-OF_VERB(delete, SKV_FS_DELETE)
-OF_VERB(owners, SKV_FS_OWNERS)
-OF_VERB(claim, SKV_FS_CLAIM)
-OF_VERB(disown, SKV_FS_DISOWN)
-OF_VERB(leave, SKV_FS_LEAVE)
-#undef OF_VERB
 
 /* ---- for people and clients ------------------------------------------------------------------ */
 
@@ -257,7 +252,8 @@ int mem_op_index_run(struct skv_request *c) { return nothing_to_do(c); }
 void mem_op_index_write(struct skv_request *c)
 {
 	struct memnode *m = memnode_of(c->api);
-	struct skv_memory_node n = { .name = m->name, .epoch = m->epoch, .port = m->port,
+	struct skv_memory_node n = { .service = "slabkvd memory-node", .version = SKV_VERSION,
+				     .name = m->name, .epoch = m->epoch, .port = m->port,
 				     .total_bytes = m->slabs.size,
 				     .free_bytes = slabs_free_bytes(&m->slabs),
 				     .page_bytes = m->slabs.page,

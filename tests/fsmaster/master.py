@@ -16,7 +16,8 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "kvcm"))
 
 from server import Slabkvd, Process, die_with_parent, environment, patience, until  # noqa: E402
 
-__all__ = ["FsMaster", "Manager", "READER", "TOKEN", "call", "content", "die_with_parent", "environment", "patience", "until", "uuid_of"]
+__all__ = ["FsMaster", "Manager", "READER", "TOKEN", "call", "content", "die_with_parent", "environment", "patience", "span", "until",
+           "uuid_of"]
 
 TOKEN = "0123456789abcdef-admin"
 READER = "0123456789abcdef-read"
@@ -103,6 +104,11 @@ class Manager(Slabkvd):
 
     def healthy(self, name, seconds=30):
         until(lambda: self.storage(name)["healthy"], seconds, f"{name} is healthy")
+
+
+def span(begin, end):
+    """A range of bytes to punch."""
+    return {"begin": begin, "end": end}
 
 
 def uuid_of(number):

@@ -14,10 +14,10 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "fsmaster"))
 
-from master import FsMaster, Manager, READER, TOKEN, call, content, die_with_parent, environment, patience, until, uuid_of  # noqa: E402
+from master import FsMaster, Manager, READER, TOKEN, call, content, die_with_parent, environment, patience, span, until, uuid_of  # noqa: E402
 
 __all__ = ["BEGIN", "Data", "END", "HELLO", "LOCAL", "Manager", "MemoryNode", "OPEN", "PROVE", "RDMA", "READ", "READER", "TOKEN", "WRITE", "call", "content",
-           "die_with_parent", "environment", "metric", "node_storage", "patience", "refused", "shared_memory", "until", "uuid_of"]
+           "die_with_parent", "environment", "metric", "node_storage", "patience", "refused", "shared_memory", "span", "until", "uuid_of"]
 
 KIB, MIB = 1 << 10, 1 << 20
 HELLO, OPEN, READ, BEGIN, WRITE, END, RDMA, LOCAL, PROVE = range(1, 10)

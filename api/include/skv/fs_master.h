@@ -16,29 +16,61 @@
 #include <skv/status.h>
 
 #define SKV_FS_PREFIX "/fs/"
-#define SKV_FS_RANGES 1000u /* of one punch */
 
 /* open: checks the directory, or creates it if allowed; probe: the same, and that it is writable;
  * create, check, delete, punch, mend: a slab file; owners, claim, disown: owner files; leave:
  * removes the marker (skv/storage.h); look: stats a client's file, without a storage. */
-#define SKV_FS_VERBS(X)                                                                   \
-	X(OPEN, "open") X(PROBE, "probe") X(CREATE, "create") X(CHECK, "check") X(DELETE, \
-	    "delete") X(PUNCH, "punch")                                                   \
-	X(OWNERS, "owners") X(CLAIM, "claim") X(DISOWN, "disown") X(MEND, "mend")         \
-	X(LEAVE, "leave") X(LOOK, "look")
+#define SKV_FS_VERBS(X)       \
+	X(OPEN, "open")       \
+	X(PROBE, "probe")     \
+	X(CREATE, "create")   \
+	X(CHECK, "check")     \
+	X(DELETE, "delete")   \
+	X(PUNCH, "punch")     \
+	X(OWNERS, "owners")   \
+	X(CLAIM, "claim")     \
+	X(DISOWN, "disown")   \
+	X(MEND, "mend")       \
+	X(LEAVE, "leave")     \
+	X(LOOK, "look")
 enum skv_fs_verb {
 #define SKV_FS_VERB(name, text) SKV_FS_##name,
 	SKV_FS_VERBS(SKV_FS_VERB)
 #undef SKV_FS_VERB
 };
 const char *skv_fs_verb_text(enum skv_fs_verb verb);
+/* Has its answer fields? */
+static inline bool skv_fs_answers(enum skv_fs_verb verb)
+{
+	return verb == SKV_FS_OPEN || verb == SKV_FS_PROBE || verb == SKV_FS_OWNERS ||
+	       verb == SKV_FS_LOOK;
+}
 
-struct skv_fs_owner {
-	uint64_t incarnation;
-	uint8_t nonce[16];
-	uint64_t epoch, number, generation; /* its horizon (skv/storage.h); 0: none */
+/* The user of a directory: content of a file `owner.<incarnation>` there. A new owner of a store
+ * takes a greater incarnation than any that the store has seen, and a nonce of its own; the store
+ * remembers both. */
+#define SKV_STORAGE_NONCE 16u
+/* How far the owner's journal had come when it was noted: proof that a store which ends before it
+ * went back in time. Zeros: nothing was noted. */
+struct skv_storage_horizon {
+	uint64_t epoch;      /* the owner's fence */
+	uint64_t number;     /* acknowledged batches */
+	uint64_t generation; /* no slot has had a greater one */
 };
-#define SKV_FS_OWNERS_MAX 64u /* in one answer */
+struct skv_storage_owner {
+	uint64_t incarnation; /* from 1 on */
+	uint8_t nonce[SKV_STORAGE_NONCE];
+	struct skv_storage_horizon horizon;
+};
+#define SKV_STORAGE_OWNERS 64u /* per directory; more are an error */
+
+#define SKV_PUNCH_MAX 1000u /* ranges per call: the limit of 3FS's ioctl */
+
+/* Bytes [begin, end) of a slab file. */
+struct skv_storage_range {
+	uint64_t begin;
+	uint64_t end;
+};
 
 /* State of a file and of its directory. */
 struct skv_file_look {
@@ -51,8 +83,7 @@ struct skv_file_look {
 };
 #define SKV_FILE_PATH_MAX 1023u /* length of a path to stat, below a directory */
 
-/* The request: which storage, and what to do. Fields that a verb does not need are neither written
- * nor read. */
+/* The request: which storage, and what to do. Fields that say nothing are left out. */
 struct skv_fs_request {
 	const char *storage; /* its name, for messages */
 	const char *type;    /* "file", "hf3fs" or "memory" */
@@ -64,9 +95,9 @@ struct skv_fs_request {
 	bool may_create; /* open: creates directory and marker if missing */
 	uint32_t file;   /* create, check, delete, punch */
 	uint64_t length; /* create, check, punch */
-	const uint64_t (*ranges)[2]; /* punch: bytes [0] to [1], not included */
+	const struct skv_storage_range *ranges; /* punch */
 	uint32_t n_ranges;
-	struct skv_fs_owner owner; /* claim, disown */
+	struct skv_storage_owner owner; /* claim, disown */
 	const char *path; /* look, which has nothing else */
 };
 void skv_fs_write_request(struct skv_buf *out, enum skv_fs_verb verb,
@@ -80,13 +111,14 @@ struct skv_fs_answer {
 	uint64_t chunk;
 	uint64_t free_bytes; /* UINT64_MAX: unlimited, and for open */
 	uint64_t total_bytes;
-	uint64_t epoch;      /* of memory nodes; 0 of others, which do not send these two */
+	uint64_t epoch;      /* of memory nodes; 0 of others, which do not send it */
 	uint64_t writing_ms; /* age of the oldest write that has not ended; 0: there is none */
-	struct skv_fs_owner owners[SKV_FS_OWNERS_MAX]; /* owners: the only field */
+	struct skv_storage_owner *owners; /* owners: the only field; at most SKV_STORAGE_OWNERS */
 	uint32_t n_owners;
 	struct skv_file_look look; /* look: the only field */
 };
 void skv_fs_write_answer(struct skv_buf *out, enum skv_fs_verb verb, const struct skv_fs_answer *r);
+/* Owners are allocated in `a`. */
 int skv_fs_read_answer(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n,
 		       struct skv_fs_answer *out, struct skv_error *err);
 

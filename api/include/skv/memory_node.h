@@ -145,9 +145,10 @@ struct skv_mn_device {
 
 /* GET / */
 struct skv_memory_node {
+	const char *service, *version; /* not read */
 	const char *name;
 	uint64_t epoch;        /* random, of this start of the node; never 0 */
-	uint16_t port;         /* of the data protocol, at the address of the HTTP port */
+	uint32_t port;         /* of the data protocol, at the address of the HTTP port */
 	const char *storage;   /* uuid as text; "" = none yet */
 	uint64_t total_bytes;
 	uint64_t free_bytes;
@@ -155,8 +156,8 @@ struct skv_memory_node {
 	uint32_t slabs;
 	uint32_t tcp, local;   /* connections */
 	uint32_t queue_pairs;  /* of TCP connections that move their bytes by RDMA */
-	uint16_t rdma_port;    /* of rdma_cm; 0: no RDMA */
-	const struct skv_mn_device *devices; /* not read */
+	uint32_t rdma_port;    /* of rdma_cm; 0: no RDMA */
+	const struct skv_mn_device *devices;
 	uint32_t n_devices;
 	uint64_t writing_ms;   /* age of the oldest write that has not ended; 0 = none */
 };

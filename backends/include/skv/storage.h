@@ -54,14 +54,6 @@ struct skv_storage_config {
 
 #define SKV_CHUNK_MIN (32ull << 10) /* range of 3FS chunk sizes: 32 KiB .. 64 MiB */
 #define SKV_CHUNK_MAX (64ull << 20)
-#define SKV_PUNCH_MAX 1000u /* ranges per call: the limit of 3FS's ioctl */
-
-/* Bytes [begin, end) of a slab file. */
-struct skv_storage_range {
-	uint64_t begin;
-	uint64_t end;
-};
-
 /* Is it a valid URL of an fs-master? SKV_E_INVALID says what form it must have. */
 int skv_storage_check_master(const char *url, struct skv_error *err);
 
@@ -81,24 +73,6 @@ enum skv_probe {
 	SKV_PROBE_WRITE, /* the same as ROOT, and a small write is synced: in turn to one of several
 			  * files where files have chunks, since each may lie on another host */
 };
-
-/* The user of a directory: content of a file `owner.<incarnation>` there. A new owner of a store
- * takes a greater incarnation than any that the store has seen, and a nonce of its own; the store
- * remembers both. */
-#define SKV_STORAGE_NONCE 16u
-/* How far the owner's journal had come when it was noted: proof that a store which ends before it
- * went back in time. Zeros: nothing was noted. */
-struct skv_storage_horizon {
-	uint64_t epoch;      /* the owner's fence */
-	uint64_t number;     /* acknowledged batches */
-	uint64_t generation; /* no slot has had a greater one */
-};
-struct skv_storage_owner {
-	uint64_t incarnation; /* from 1 on */
-	uint8_t nonce[SKV_STORAGE_NONCE];
-	struct skv_storage_horizon horizon;
-};
-#define SKV_STORAGE_OWNERS 64u /* per directory; more are an error */
 
 /* A nonce of zeros, which no owner has, stands for a file whose record is damaged. */
 static inline bool skv_storage_owner_is_damaged(const struct skv_storage_owner *o)
