@@ -169,10 +169,7 @@ static void set_endpoint(struct skv_compat *c, uint16_t http_port, uint16_t grpc
 	const char *listen = c->on && *p->kvcm_listen ? p->kvcm_listen : p->http_listen;
 	uint64_t random;
 
-	if (*p->kvcm_advertised_host)
-		snprintf(c->host, sizeof c->host, "%s", p->kvcm_advertised_host);
-	else
-		skv_endpoint_host(listen, c->host, sizeof c->host);
+	skv_endpoint_host(p->advertise, listen, c->host, sizeof c->host);
 	assert(c->host[0] != '\0');
 	e->host = c->host;
 	e->meta_rpc_port = c->on ? skv_ports_number(&c->ports, PORT_META_RPC) : grpc_port;

@@ -46,10 +46,33 @@ static bool first_address(const struct ifaddrs *list, int family, char *out, siz
 	return false;
 }
 
-void skv_endpoint_host(const char *listen, char *out, size_t n)
+bool skv_endpoint_has_port(const char *advertise)
+{
+	const char *colon = strchr(advertise, ':');
+
+	return *advertise == '[' ? strstr(advertise, "]:") != NULL
+				 : colon && (colon == strrchr(advertise, ':') || colon[1] == '/');
+}
+
+/* Copies the host of `advertise`: a URL, host:port, or a host alone. */
+static void copy_host(const char *advertise, char *out, size_t n)
+{
+	const char *at = strstr(advertise, "://") ? strstr(advertise, "://") + 3 : advertise;
+	size_t length = skv_endpoint_has_port(at) ? strcspn(at, ":") : strlen(at);
+
+	if (*at == '[')
+		length = strcspn(++at, "]");
+	snprintf(out, n, "%.*s", (int)length, at);
+}
+
+void skv_endpoint_host(const char *advertise, const char *listen, char *out, size_t n)
 {
 	struct ifaddrs *list = NULL;
 
+	if (*advertise) {
+		copy_host(advertise, out, n);
+		return;
+	}
 	snprintf(out, n, "%s", is_any(listen) ? "127.0.0.1" : listen);
 	if (!is_any(listen) || getifaddrs(&list) != 0)
 		return;
@@ -64,16 +87,16 @@ void skv_endpoint_url(const char *advertise, const char *bound, char *out, size_
 	const int scheme = (int)(host - bound);
 	char any[8], at[256];
 
-	if (*advertise) {
+	if (skv_endpoint_has_port(advertise)) {
 		snprintf(out, n, "%.*s%s", strstr(advertise, "://") ? 0 : scheme, bound, advertise);
 		return;
 	}
 	assert(port >= host);
 	snprintf(any, sizeof any, "%.*s", (int)(port - host), host);
-	if (strcmp(any, "0.0.0.0") != 0 && strcmp(any, "[::]") != 0) {
+	if (!*advertise && strcmp(any, "0.0.0.0") != 0 && strcmp(any, "[::]") != 0) {
 		snprintf(out, n, "%s", bound);
 		return;
 	}
-	skv_endpoint_host("", at, sizeof at);
+	skv_endpoint_host(advertise, "", at, sizeof at);
 	snprintf(out, n, strchr(at, ':') ? "%.*s[%s]%s" : "%.*s%s%s", scheme, bound, at, port);
 }

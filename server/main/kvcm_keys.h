@@ -35,7 +35,7 @@
 	  "HTTP port of the admin service; 0 or http_port = on that port")                         \
 	X("kvcm.service.enable_debug_service", FLAG, kvcm_debug,                                   \
 	  "true: serve fault injection")                                                           \
-	X("kvcm.service.advertised_host", SET, kvcm_advertised_host,                               \
+	X("kvcm.service.advertised_host", SET, advertise,                                          \
 	  "host that clients are told")                                                            \
 	X("kvcm.service.admin_auth_token", SET, kvcm_admin_tokens,                                 \
 	  "tokens of the admin and debug services, separated by commas")                           \

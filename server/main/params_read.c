@@ -270,11 +270,12 @@ static int check_advertise(const struct skv_params *p, struct skv_error *err)
 	const char *s = p->advertise;
 	const char *host = strstr(s, "://") ? strstr(s, "://") + 3 : s;
 
-	if (!*s || (strchr(host, ':') && !strpbrk(host, "/?#@ ") &&
-		    (host == s || strncmp(s, "http://", 7) == 0 || strncmp(s, "https://", 8) == 0)))
+	if (!strpbrk(host, "/?#@ ") &&
+	    (host == s || (strchr(host, ':') && (strncmp(s, "http://", 7) == 0 ||
+						 strncmp(s, "https://", 8) == 0))))
 		return SKV_OK;
 	return skv_fail(err, SKV_E_INVALID, "advertise",
-			"advertise: '%.64s' is neither host:port nor http://host:port", s);
+			"advertise: '%.64s' is neither a host, host:port nor http://host:port", s);
 }
 
 static int check_certificate(const struct skv_params *p, struct skv_error *err)

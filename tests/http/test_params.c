@@ -208,10 +208,10 @@ static void test_values_that_contradict(void **state)
 /* What Kubernetes sets by itself for a service named slabkvd must not stop the start. */
 static void test_advertised_address(void **state)
 {
-	static const char *const bad[] = { "host",  "ftp://host:1", "http://host", "http://h:1/",
+	static const char *const bad[] = { "h/x",   "ftp://host:1", "http://host", "http://h:1/",
 					   "h:1?x", "u:p@h:1",      "h:1 x" };
 	static const char *const good[] = { "host:7333", "[fd00::1]:7333", "http://h:1",
-					    "https://h:443" };
+					    "https://h:443", "host", "fd00::1", "10.0.0.5" };
 	struct skv_params p;
 	char option[64];
 

@@ -113,7 +113,7 @@ static const struct {
 	{ "kvcm.service.admin_http_port", "0", "kvcm_ports", "6381,6382,6491,off" },
 	{ "kvcm.service.enable_debug_service", "true", "kvcm_debug", "true" },
 	{ "kvcm.service.enable_debug_service", "1", "kvcm_debug", "false" },
-	{ "kvcm.service.advertised_host", "10.0.0.5", "kvcm_advertised_host", "10.0.0.5" },
+	{ "kvcm.service.advertised_host", "10.0.0.5", "advertise", "10.0.0.5" },
 	{ "kvcm.service.custom_info", "rack 4", NULL, NULL },
 	{ "kvcm.service.admin_auth_token", "alpha,beta", "kvcm_admin_tokens", "alpha,beta" },
 	{ "kvcm.logger.log_level", "0", "log_level", "info" },

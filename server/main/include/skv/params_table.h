@@ -50,9 +50,9 @@
 	  "HTTP port; 0 = any free one, which is then printed and written to port_file.")          \
 	X(advertise, TEXT, "", 0, 255, "",                                                         \
 	  "URL or host:port of the HTTP port that other managers of the store send "               \
-	  "clients to (307), "                                                                     \
-	  "without a path. Empty = the bound address, or this host's first one, and "              \
-	  "the bound port; "                                                                       \
+	  "clients to (307), without a path; a host alone: with the bound port. Clients of kvcm "  \
+	  "are told the host. Empty = the bound address, or this host's first one, and the bound " \
+	  "port; "                                                                                 \
 	  "with tokens_file, none: clients drop their token when they are sent elsewhere.")        \
 	X(threads, NUMBER, "0", 0, 256, "", "Threads of HTTP, and of gRPC; 0 = one per core.")     \
 	X(port_file, TEXT, "", 0, 4095, "",                                                        \
@@ -204,10 +204,6 @@
 	  "Serve fault injection, where the admin service is.")                                    \
 	X(kvcm_node_id, TEXT, "", 0, 127, "",                                                      \
 	  "Name of this manager in getClusterInfo; empty = host, port and random digits.")         \
-	X(kvcm_advertised_host, TEXT, "", 0, 255, "",                                              \
-	  "Host that clients are told to find this manager at; empty = the address "               \
-	  "it listens on, "                                                                        \
-	  "or this host's first one.")                                                             \
 	X(kvcm_admin_tokens, TEXT, "", 0, 4095, "",                                                \
 	  "Tokens of role admin for the admin service, separated by commas; empty = those of "     \
 	  "tokens_file.")                                                                          \
