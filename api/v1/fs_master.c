@@ -96,7 +96,7 @@ static const char *lacks(enum skv_fs_verb verb, const struct skv_fs_request *q)
 		return !q->length ? "length" : q->n_ranges ? NULL : "ranges";
 	case SKV_FS_CLAIM:
 		if (memcmp(q->owner.nonce, none, sizeof none) == 0)
-			return "nonce"; /* without one a damaged file is meant: it may be disowned */
+			return "nonce"; /* none: a damaged file, which may be disowned */
 		return q->owner.incarnation ? NULL : "incarnation";
 	case SKV_FS_DISOWN:
 		return q->owner.incarnation ? NULL : "incarnation";

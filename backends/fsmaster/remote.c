@@ -427,6 +427,7 @@ static int of_owner(struct remote *r, enum skv_fs_verb verb, const struct skv_st
 {
 	struct skv_fs_request q = r->identity;
 
+	assert(verb == SKV_FS_CLAIM || verb == SKV_FS_DISOWN);
 	q.owner = *o;
 	return call(r, verb, &q, NULL, err);
 }

@@ -147,7 +147,7 @@ void skv_bench_data_remove(struct skv_bench *b);
 bool skv_bench_data_open(struct skv_bench_call *c);
 void skv_bench_data_close(struct skv_bench_call *c);
 
-/* ---- bench.c, bench_options.c, bench_report.c --------------------------------------------------------- */
+/* ---- bench.c, bench_options.c, bench_report.c ------------------------------------------------ */
 
 /* The command, for the calls of `api`. */
 int skv_bench(struct skv_cli *cli, const struct skv_bench_api *api, int argc, char **argv);

@@ -46,11 +46,14 @@ static int probe(struct skv_storage *s, struct skv_fs_answer *out, struct skv_er
 static int owners(struct skv_request *c, struct skv_storage *s)
 {
 	struct skv_fs_answer *out = &fs_of(c)->answer;
+	int rc;
 
 	out->owners = skv_arena_calloc(&c->arena, SKV_STORAGE_OWNERS, sizeof *out->owners);
 	if (!out->owners)
 		return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
-	return skv_storage_owners(s, NULL, out->owners, &out->n_owners, &c->err);
+	rc = skv_storage_owners(s, NULL, out->owners, &out->n_owners, &c->err);
+	assert(rc != SKV_OK || out->n_owners <= SKV_STORAGE_OWNERS);
+	return rc;
 }
 
 static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage *s,
@@ -69,6 +72,7 @@ static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage
 	case SKV_FS_DELETE:
 		return skv_storage_remove_file(s, q->file, &c->err);
 	case SKV_FS_PUNCH:
+		assert(q->n_ranges <= SKV_PUNCH_MAX);
 		return skv_storage_punch_file(s, q->file, q->length, q->ranges, q->n_ranges,
 					      &c->err);
 	case SKV_FS_OWNERS:

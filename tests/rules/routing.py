@@ -17,7 +17,7 @@ FILES = {
     "server/core/route/at.c", "server/core/route/find.c", "server/core/route/route.c", "server/core/route/route.h",
     # a call: found, forwarded, kept waiting, told the owner
     "server/request/request.c", "server/request/include/skv/request.h", "server/request/forward.c",
-    "server/request/include/skv/forward.h", "server/request/pause.c", "server/request/owner.c", "server/http/admit.c",
+    "server/request/include/skv/forward.h", "server/request/pause.c", "server/request/owner.c",
     # each API: the object that a message names; calls for several owners
     "server/kvcm/op.c", "server/hf3fs/make.c", "server/hf3fs/ranks.c", "server/v1/match.c", "server/v1/asks.c",
     # a replay runs on the core of its only partition
