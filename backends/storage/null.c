@@ -1,9 +1,12 @@
 /*
- * null.c - the `null` storage: addresses without a directory and without bytes.
+ * null.c - the storages `null` and `external`: addresses without a directory of the manager's.
  *
- * For metadata benchmarks and tests of everything above a storage. Every file exists already and
- * has any length; space has no bound. Header and trailer are those of `file`, so that the same
- * requests get the same offsets on both. No state, no locks, any thread, never blocks.
+ * `null` is for metadata benchmarks and tests of everything above a storage. Every file exists
+ * already and has any length; space has no bound. Header and trailer are those of `file`, so that
+ * the same requests get the same offsets on both. Slots of `external` are merely counted, in a file
+ * that clients make themselves: the manager knows how many there are, and neither their size nor
+ * where the file lies. Nothing is made, checked or removed. No state, no locks, any thread, never
+ * blocks.
  */
 #include <skv/storage.h>
 #include <skv/superblock.h>
@@ -54,5 +57,18 @@ const struct skv_storage_ops skv_storage_null = {
 	.check_file = null_file,
 	.remove_file = null_remove,
 	.probe = null_probe,
+	.steady = true,
+};
+
+const struct skv_storage_ops skv_storage_external = {
+	.size = sizeof(struct skv_storage_ops),
+	.type = "external",
+	.open = null_open,
+	.close = null_close,
+	.create_file = null_file,
+	.check_file = null_file,
+	.remove_file = null_remove,
+	.probe = null_probe,
+	.counted = true,
 	.steady = true,
 };
