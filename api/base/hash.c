@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -53,52 +54,68 @@ struct skv_key skv_hash128(const void *p, size_t n)
 	return (struct skv_key){ .hi = h.high64, .lo = h.low64 };
 }
 
+/* Hex digits are handled eight at a time: a byte for each, the first one in the lowest. */
+#define EACH(byte) (0x0101010101010101u * (byte))
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define LITTLE(x) __builtin_bswap64(x)
+#else
+#define LITTLE(x) (x)
+#endif
+
+static inline uint64_t digits_of(uint64_t v)
+{
+	return v + EACH('0') + ((v + EACH(6)) >> 4 & EACH(1)) * ('a' - '9' - 1);
+}
+
+void skv_hex64(uint64_t v, char out[16])
+{
+	for (int half = 0; half < 2; half++, v <<= 32) {
+		uint64_t x = __builtin_bswap32((uint32_t)(v >> 32));
+
+		x = (x | x << 16) & 0x0000ffff0000ffffu;
+		x = (x | x << 8) & 0x00ff00ff00ff00ffu;
+		x = LITTLE(digits_of((x >> 4 | x << 8) & EACH(0x0f)));
+		memcpy(out + 8 * half, &x, sizeof x);
+	}
+}
+
 void skv_key_to_hex(struct skv_key key, char out[SKV_KEY_HEX + 1])
 {
-	static const char digit[] = "0123456789abcdef";
-
-	for (int i = 0; i < 16; i++) {
-		out[i] = digit[key.hi >> (60 - 4 * i) & 15];
-		out[16 + i] = digit[key.lo >> (60 - 4 * i) & 15];
-	}
+	skv_hex64(key.hi, out);
+	skv_hex64(key.lo, out + 16);
 	out[SKV_KEY_HEX] = '\0';
 }
 
-/* Value of a digit + 1; 0 = no digit. */
-static const uint8_t hex_value[256] = {
-	['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4,
-	['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,
-	['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12,
-	['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
-	['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14,
-	['E'] = 15, ['F'] = 16,
-};
-
-static uint64_t hex64(const char *s, bool *bad)
+/* False unless these are 16 hex digits. */
+static bool hex64(const char *s, uint64_t *out)
 {
-	uint64_t v = 0;
+	uint64_t all = 0, bad = 0;
 
-	for (size_t i = 0; i < 16; i++) {
-		unsigned digit = hex_value[(uint8_t)s[i]];
+	for (int half = 0; half < 2; half++, s += 8) {
+		uint64_t x, v, lower;
 
-		*bad |= digit == 0;
-		v = v << 4 | ((digit - 1) & 15);
+		memcpy(&x, s, sizeof x);
+		x = LITTLE(x);
+		lower = x | EACH(0x20);
+		v = (lower & EACH(0x0f)) + (lower >> 6 & EACH(1)) * 9;
+		/* Other bytes are no digit, or not the one that their value has. */
+		bad |= (~(x | x >> 1) & EACH(0x20)) | (v & EACH(0xf0)) | (digits_of(v) ^ lower);
+		v = (v << 4 | v >> 8) & 0x00ff00ff00ff00ffu;
+		v = (v | v >> 8) & 0x0000ffff0000ffffu;
+		all = all << 32 | __builtin_bswap32((uint32_t)(v | v >> 16));
 	}
-	return v;
+	*out = all;
+	return bad == 0;
 }
 
 bool skv_key_from_hex(const char *s, size_t n, struct skv_key *out)
 {
 	struct skv_key key;
-	bool bad = false;
 
-	if (n != SKV_KEY_HEX)
+	if (n != SKV_KEY_HEX || !hex64(s, &key.hi) || !hex64(s + 16, &key.lo))
 		return false;
-	key.hi = hex64(s, &bad);
-	key.lo = hex64(s + 16, &bad);
-	if (!bad)
-		*out = key;
-	return !bad;
+	*out = key;
+	return true;
 }
 
 void skv_sha256(const void *p, size_t n, uint8_t out[SKV_SHA256])

@@ -47,29 +47,20 @@ char *skv_jraw_u64(char *p, uint64_t v)
 	return v > INT64_MAX ? skv_jraw_u64_string(p, v) : skv_jraw_digits(p, v);
 }
 
-static char *hex(char *p, uint64_t v)
-{
-	static const char digit[] = "0123456789abcdef";
-
-	for (int shift = 60; shift >= 0; shift -= 4)
-		*p++ = digit[v >> shift & 15];
-	return p;
-}
-
 char *skv_jraw_hex64(char *p, uint64_t v)
 {
-	*p++ = '"';
-	p = hex(p, v);
-	*p++ = '"';
-	return p;
+	*p = '"';
+	skv_hex64(v, p + 1);
+	p[17] = '"';
+	return p + 18;
 }
 
 char *skv_jraw_key(char *p, struct skv_key key)
 {
-	*p++ = '"';
-	p = hex(hex(p, key.hi), key.lo);
-	*p++ = '"';
-	return p;
+	*p = '"';
+	skv_key_to_hex(key, p + 1);
+	p[SKV_KEY_HEX + 1] = '"';
+	return p + SKV_KEY_HEX + 2;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */

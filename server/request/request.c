@@ -62,17 +62,10 @@ void skv_request_destroy(struct skv_request *c)
 	skv_arena_destroy(&c->arena);
 }
 
-static char *hex8(char *p, uint32_t v)
-{
-	for (int shift = 28; shift >= 0; shift -= 4)
-		*p++ = "0123456789abcdef"[v >> shift & 15];
-	return p;
-}
-
 void skv_request_take_id(struct skv_request *c, const char *given, size_t n)
 {
 	bool good = given && n > 0 && n <= REQUEST_ID_MAX;
-	char *p;
+	char hex[16];
 
 	for (size_t i = 0; good && i < n; i++)
 		good = isalnum((unsigned char)given[i]) || (given[i] && strchr("._-:", given[i]));
@@ -81,9 +74,12 @@ void skv_request_take_id(struct skv_request *c, const char *given, size_t n)
 		c->id[n] = '\0';
 		return;
 	}
-	p = hex8(c->id, c->s->id_prefix);
-	*p++ = '-';
-	*hex8(p, (uint32_t)atomic_fetch_add(&c->s->id_next, 1)) = '\0';
+	skv_hex64((uint64_t)c->s->id_prefix << 32 |
+			  (uint32_t)atomic_fetch_add(&c->s->id_next, 1), hex);
+	memcpy(c->id, hex, 8);
+	c->id[8] = '-';
+	memcpy(c->id + 9, hex + 8, 8);
+	c->id[17] = '\0';
 }
 
 int skv_request_open(struct skv_request *c, const struct skv_api *api, const struct skv_head *h)

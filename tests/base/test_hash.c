@@ -10,11 +10,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <ctype.h>
 #include <pthread.h>
 #include <string.h>
 
 #include <skv/hash.h>
 #include <skv/key_set.h>
+#include <skv/status.h>
 #include <stdlib.h>
 #include <xxhash.h> /* the library itself */
 
@@ -140,6 +142,14 @@ static void hex_goes_both_ways(void **state)
 	assert_true(skv_key_equal(key, back));
 	assert_true(skv_key_from_hex("0123456789ABCDEFFEDCBA9876543210", 32, &back));
 	assert_true(skv_key_equal(key, back));
+	for (unsigned c = 0; c < 256; c++) { /* each byte at each place */
+		for (size_t i = 0; i < SKV_KEY_HEX; i++) {
+			memset(hex, '7', SKV_KEY_HEX);
+			hex[i] = (char)c;
+			assert_int_equal(skv_key_from_hex(hex, SKV_KEY_HEX, &back),
+					 c && isxdigit((int)c));
+		}
+	}
 	skv_key_to_hex((struct skv_key){ 0, 5 }, hex); /* keys_int 5 */
 	assert_string_equal(hex, "00000000000000000000000000000005");
 }
@@ -230,6 +240,7 @@ static void a_key_set_knows_what_came_before(void **state)
 	static struct skv_key keys[N];
 	static uint32_t cells[2048];
 	struct skv_key_set set;
+	uint32_t twice, first;
 
 	(void)state;
 	assert_int_equal(skv_key_set_cells(0), 2);
@@ -248,6 +259,10 @@ static void a_key_set_knows_what_came_before(void **state)
 	assert_int_equal(*skv_key_set_find(&set, keys, (struct skv_key){ 9, 9 }), 0);
 	skv_key_set_init(&set, memset(cells, 0, sizeof cells), N);
 	assert_int_equal(*skv_key_set_find(&set, keys, keys[5]), 0);
+	assert_int_equal(skv_keys_duplicate(keys, N, &twice, &first), SKV_OK);
+	keys[N - 1] = keys[N - 2] = keys[7];
+	assert_int_equal(skv_keys_duplicate(keys, N, &twice, &first), SKV_E_CONFLICT);
+	assert_true(twice == N - 2 && first == 7);
 }
 
 int main(void)

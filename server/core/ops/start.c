@@ -469,34 +469,11 @@ void start_serve_waiters(struct partition *p)
 
 /* ---- entry ----------------------------------------------------------------------------------- */
 
-int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first)
-{
-	uint32_t *cells = skv_calloc(skv_key_set_cells(n), sizeof *cells);
-	struct skv_key_set set;
-	int rc = SKV_OK;
-
-	if (!cells)
-		return SKV_E_NOMEM;
-	skv_key_set_init(&set, cells, n);
-	for (uint32_t i = 0; i < n && rc == SKV_OK; i++) {
-		uint32_t *cell = skv_key_set_find(&set, keys, keys[i]);
-
-		if (*cell) {
-			*at = i;
-			*first = *cell - 1;
-			rc = SKV_E_CONFLICT;
-		}
-		*cell = i + 1;
-	}
-	skv_free(cells);
-	return rc;
-}
-
 static int refuse_duplicate(const struct skv_start_req *req, struct skv_error *err)
 {
 	uint32_t at = 0, first = 0;
 	char field[SKV_FIELD_MAX];
-	int rc = keys_duplicate(req->keys, req->n_keys, &at, &first);
+	int rc = skv_keys_duplicate(req->keys, req->n_keys, &at, &first);
 
 	if (rc != SKV_E_CONFLICT)
 		return rc;

@@ -1,6 +1,7 @@
 /* start_replay.c - decodes and applies the record of a start. See replay.h. */
 #include "start_replay.h"
 
+#include <skv/key_set.h>
 #include <skv/mem.h>
 
 #include <model/block.h>
@@ -194,7 +195,7 @@ int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 	have = skv_malloc(s->n_keys * sizeof(struct block *));
 	rc = have ? get_lists(r->p, in, s, err) : SKV_E_NOMEM;
 	if (rc == SKV_OK)
-		rc = keys_duplicate(s->keys, s->n_keys, &at, &first);
+		rc = skv_keys_duplicate(s->keys, s->n_keys, &at, &first);
 	if (rc == SKV_E_CONFLICT || (rc == SKV_OK && !keys_are_free(r->p, s, have)))
 		rc = corrupt(err, "start: a block has two writers");
 	for (uint32_t spec = 0; rc == SKV_OK && specs_left(s->specs, spec); spec++)

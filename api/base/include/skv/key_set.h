@@ -3,7 +3,7 @@
  * full.
  *
  * The hash is seeded at random per process, so that outsiders cannot choose keys that make long
- * chains. The caller provides the memory; a set belongs to one thread at a time.
+ * chains. The caller provides a set's memory; it belongs to one thread at a time.
  */
 #ifndef SKV_KEY_SET_H
 #define SKV_KEY_SET_H
@@ -35,5 +35,8 @@ static inline uint32_t *skv_key_set_find(const struct skv_key_set *s, const stru
 		i = (i + 1) & s->mask;
 	return &s->cell[i];
 }
+
+/* SKV_E_CONFLICT: keys[*at] equals keys[*first]. SKV_E_NOMEM. */
+int skv_keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 
 #endif

@@ -50,8 +50,6 @@ int start_link(struct partition *p, struct session *s, struct grants *g,
 	       const struct skv_bytes *names, struct block *const *have);
 /* Reverses it, for a start that never became durable: the slots are free at once. */
 void start_unlink(struct partition *p, struct session *s);
-/* SKV_E_CONFLICT: keys[*at] equals keys[*first]. SKV_E_NOMEM. */
-int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 
 extern const struct change_ops start_ops;
 
