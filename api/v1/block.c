@@ -65,15 +65,6 @@ enum {
 	LOCATION_CHECKSUM = 5
 };
 
-static void put_key(struct skv_buf *b, uint32_t num, struct skv_key key)
-{
-	uint8_t raw[16];
-
-	skv_pb_raw_64(raw, __builtin_bswap64(key.hi));
-	skv_pb_raw_64(raw + 8, __builtin_bswap64(key.lo));
-	skv_pb_put_bytes(b, num, raw, sizeof raw);
-}
-
 static void put_location(struct skv_buf *b, const struct skv_location *loc)
 {
 	size_t begin = skv_pb_put_begin(b, SPEC_LOCATION, 0);
@@ -92,9 +83,9 @@ static void put_location(struct skv_buf *b, const struct skv_location *loc)
 
 void skv_pb_write_block_view(struct skv_buf *out, const struct skv_block_view *v)
 {
-	put_key(out, BLOCK_KEY, v->key);
+	skv_pb_put_key(out, BLOCK_KEY, v->key);
 	if (v->has_parent)
-		put_key(out, BLOCK_PARENT, v->parent);
+		skv_pb_put_key(out, BLOCK_PARENT, v->parent);
 	skv_pb_put_uint(out, BLOCK_CHILDREN, v->children);
 	skv_pb_put_uint(out, BLOCK_CREATED, v->created_ms);
 	skv_pb_put_uint(out, BLOCK_IDLE, v->idle_ms);

@@ -75,15 +75,13 @@ int skv_v1_read_finish_req(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JMAX_FINISH, err);
 	struct skv_jat success = skv_jat_get(&top, "success"),
-		       sums = skv_jat_get(&top, "checksums"),
-		       quiesced = skv_jat_get(&top, "quiesced");
+		       sums = skv_jat_get(&top, "checksums");
 
 	skv_jat_object(&d, &top, fields);
 	read_success(&d, &success, &r);
 	if (sums.v)
 		read_checksums(&d, &sums, &r);
-	if (quiesced.v)
-		r.quiesced = skv_jat_bool(&d, &quiesced);
+	r.quiesced = skv_jat_flag(&d, &top, "quiesced");
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);

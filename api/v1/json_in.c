@@ -290,6 +290,21 @@ uint32_t skv_jat_u32(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
 	return (uint32_t)number(d, at, min, max, false);
 }
 
+bool skv_jat_flag(struct skv_jdoc *d, const struct skv_jat *object, const char *name)
+{
+	struct skv_jat at = skv_jat_get(object, name);
+
+	return at.v && skv_jat_bool(d, &at);
+}
+
+uint32_t skv_jat_number(struct skv_jdoc *d, const struct skv_jat *object, const char *name,
+			uint32_t max, uint32_t otherwise)
+{
+	struct skv_jat at = skv_jat_get(object, name);
+
+	return at.v ? skv_jat_u32(d, &at, 0, max) : otherwise;
+}
+
 uint64_t skv_jat_size(struct skv_jdoc *d, const struct skv_jat *at, uint64_t min, uint64_t max)
 {
 	return number(d, at, min, max, true);

@@ -99,6 +99,10 @@ bool skv_jat_bool(struct skv_jdoc *d, const struct skv_jat *at);
 /* JSON integer, or decimal string for what JSON integers of 63 bits cannot hold. */
 uint64_t skv_jat_u64(struct skv_jdoc *d, const struct skv_jat *at, uint64_t min, uint64_t max);
 uint32_t skv_jat_u32(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max);
+/* A field of `object`, or, where it is absent, false and `otherwise`. */
+bool skv_jat_flag(struct skv_jdoc *d, const struct skv_jat *object, const char *name);
+uint32_t skv_jat_number(struct skv_jdoc *d, const struct skv_jat *object, const char *name,
+			uint32_t max, uint32_t otherwise);
 /* Bytes: as skv_jat_u64, or a string with suffix K, M, G or T (powers of 1024). */
 uint64_t skv_jat_size(struct skv_jdoc *d, const struct skv_jat *at, uint64_t min, uint64_t max);
 /* Text of min..max bytes, copied into the arena. "" after a failure, never NULL. */

@@ -69,24 +69,15 @@ static struct skv_jat one_of(struct skv_jdoc *d, const struct skv_jat *object,
 static void refuse_twice(struct skv_jdoc *d, const struct skv_jat *array,
 			 const struct skv_key *keys, uint32_t n)
 {
-	uint32_t *cells = skv_jdoc_alloc(d, skv_key_set_cells(n), sizeof *cells);
-	struct skv_key_set set;
+	uint32_t at = 0, first;
+	int rc = skv_keys_duplicate(keys, n, &at, &first);
+	struct skv_jat item = { .up = array, .index = at };
 
-	if (!cells)
-		return;
-	skv_key_set_init(&set, cells, n);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t *at = skv_key_set_find(&set, keys, keys[i]);
-
-		if (*at) {
-			struct skv_jat item = { .up = array, .index = i };
-
-			skv_jdoc_fail(d, &item, SKV_E_INVALID, "the same key as element %u",
-				      *at - 1);
-			return;
-		}
-		*at = i + 1;
-	}
+	SKV_CHECK(n <= SKV_MAX_KEYS && at < n);
+	if (rc == SKV_E_CONFLICT)
+		skv_jdoc_fail(d, &item, SKV_E_INVALID, "the same key as element %u", first);
+	else if (rc != SKV_OK)
+		skv_jdoc_fail(d, &(struct skv_jat){ .up = NULL }, rc, "out of memory");
 }
 
 const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *object, uint32_t *n)

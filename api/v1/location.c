@@ -1,5 +1,5 @@
 /*
- * location.c - files and locations of answers in JSON.
+ * location.c - files, locations and blocks of answers in JSON.
  *
  * A location names its file by a number, the index into the answer's `files`, so that thousands of
  * locations do not repeat one path.
@@ -8,7 +8,10 @@
  */
 #include "parts.h"
 
+#include <skv/check.h>
 #include <string.h>
+
+#define LOCATION_MAX ((size_t)192) /* bytes, with the framing of a column */
 
 void skv_jout_files(struct skv_buf *b, const struct skv_files *files)
 {
@@ -49,13 +52,14 @@ static char *raw_location(char *p, const struct skv_location *loc)
 
 void skv_jout_location(struct skv_buf *b, const struct skv_location *loc)
 {
-	char *p = skv_jraw_begin(b, SKV_JRAW_LOCATION);
+	char *p = skv_jraw_begin(b, LOCATION_MAX);
 
 	if (p)
 		skv_jraw_end(b, raw_location(p, loc));
 }
 
-char *skv_jraw_locations(char *p, const char *name, const struct skv_location *loc, uint32_t n)
+/* Field `name`: a location for each spec. */
+static char *raw_locations(char *p, const char *name, const struct skv_location *loc, uint32_t n)
 {
 	p = skv_jraw_text(p, ",\"");
 	p = skv_jraw_bytes(p, name, strlen(name));
@@ -67,4 +71,30 @@ char *skv_jraw_locations(char *p, const char *name, const struct skv_location *l
 	}
 	*p++ = ']';
 	return p;
+}
+
+void skv_jout_block(struct skv_buf *b, uint32_t index, const char *outcome,
+		    const struct skv_location *loc, const struct skv_location *copy, uint32_t n)
+{
+	char *p = skv_jraw_begin(b, 96 + ((loc != NULL) + (copy != NULL)) * n * LOCATION_MAX);
+
+	if (!p)
+		return;
+	SKV_CHECK(b->len > 0 && n <= SKV_MAX_SPECS);
+	if (p[-1] != '[')
+		*p++ = ',';
+	p = skv_jraw_text(p, "{\"index\":");
+	p = skv_jraw_digits(p, index);
+	if (outcome) {
+		p = skv_jraw_text(p, ",\"outcome\":\"");
+		p = skv_jraw_bytes(p, outcome, strlen(outcome));
+		*p++ = '"';
+	}
+	if (loc)
+		p = raw_locations(p, "locations", loc, n);
+	if (copy)
+		p = raw_locations(p, "copies", copy, n);
+	*p++ = '}';
+	SKV_CHECK((const uint8_t *)p <= b->data + b->cap);
+	skv_jraw_end(b, p);
 }

@@ -28,10 +28,11 @@ bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv
 void skv_jout_files(struct skv_buf *b, const struct skv_files *files);
 /* One location as the value of a field; null when its length is 0. */
 void skv_jout_location(struct skv_buf *b, const struct skv_location *loc);
-/* Largest size of one location, and of the framing of a column. */
-#define SKV_JRAW_LOCATION ((size_t)192)
-/* Field `name`, not the first of its object: `n` columns. `p` has room for them and 64 bytes
- * more, with what the caller writes besides. */
-char *skv_jraw_locations(char *p, const char *name, const struct skv_location *loc, uint32_t n);
+/* One block in a list: `outcome` NULL = none is told; `loc`, `copy` NULL = left out, else for each
+ * of the specs. */
+void skv_jout_block(struct skv_buf *b, uint32_t index, const char *outcome,
+		    const struct skv_location *loc, const struct skv_location *copy, uint32_t n);
+/* Room for one of them, to grow the buffer once. */
+#define SKV_JOUT_LOCATION ((size_t)160)
 
 #endif

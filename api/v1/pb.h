@@ -20,6 +20,8 @@
 #include <skv/status.h>
 #include <skv/v1_pb.h>
 
+#include "columns.h"
+
 #define PB_NUMBER_END (1u << 29) /* field numbers are below this */
 #define PB_NO_INDEX UINT32_MAX
 
@@ -147,9 +149,11 @@ static inline uint64_t skv_pb_load64(const uint8_t *p)
 	return v;
 }
 
-static inline uint64_t skv_pb_load64_be(const uint8_t *p)
+/* 16 bytes, as in keys_raw. */
+static inline struct skv_key skv_pb_load_key(const uint8_t *p)
 {
-	return __builtin_bswap64(skv_pb_load64(p));
+	return (struct skv_key){ __builtin_bswap64(skv_pb_load64(p)),
+				 __builtin_bswap64(skv_pb_load64(p + 8)) };
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -194,6 +198,8 @@ void skv_pb_put_texts(struct skv_buf *b, uint32_t num, const char *const *v, uin
  * reserved. Returns the position for the end, which takes it. */
 size_t skv_pb_put_begin(struct skv_buf *b, uint32_t num, size_t max);
 void skv_pb_put_end(struct skv_buf *b, size_t begin);
+/* A packed field, left out when it is empty. */
+void skv_pb_put_numbers(struct skv_buf *b, uint32_t num, const uint32_t *v, uint32_t n);
 
 /* ---- pb_keys.c: fields 1 to 3 of every request with keys ------------------------------------- */
 
@@ -214,6 +220,7 @@ const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *
 /* Field 7, 8 or 9 of a StartRequest. */
 struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f);
 void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys);
+void skv_pb_put_key(struct skv_buf *b, uint32_t num, struct skv_key key);
 void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent);
 
 /* ---- pb_columns.c: files and locations of answers -------------------------------------------- */
@@ -223,21 +230,10 @@ void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *f
 void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
 		  struct skv_files *out);
 
-/* The located rows of an answer: loc[row * n_specs + spec] where mark[row] == located. */
-struct skv_pbrows {
-	const uint8_t *mark; /* [n_rows] */
-	uint8_t located;
-	uint32_t n_rows;
-	uint32_t n_located;
-	uint32_t n_specs;
-};
-/* Field `num`: a column for each spec. */
-void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows *rows,
-			const struct skv_location *loc);
-/* Reads them; `n` is how many columns came, which must be n_specs. A location
- * may be absent (length 0). */
+/* Reads the columns of an answer, field `num`: `n` is how many came, which must be n_specs. A
+ * location may be absent (length 0). columns.c writes them. */
 void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
-		    const struct skv_pbrows *rows, uint32_t n_files,
+		    const struct skv_col_rows *rows, uint32_t n_files,
 		    struct skv_location *loc);
 
 #endif

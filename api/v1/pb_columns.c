@@ -1,38 +1,19 @@
 /*
- * pb_columns.c - files and columns of locations (File, Column of slabkv.proto), both directions.
+ * pb_columns.c - files, written and read, and columns of locations, read (File, Column of
+ * slabkv.proto).
  *
- * A column is written in one pass for its runs, one for its generations and one for its
- * checksums, straight into reserved memory. The reader lets nothing through that could leave
- * the storage's root or pass the end of an address space, and nothing that does not cover
- * the located rows exactly.
+ * The reader lets nothing through that could leave the storage's root or pass the end of an
+ * address space, and nothing that does not cover the located rows exactly.
  *
  * No state; any thread.
  */
 #include "pb.h"
 
-#include <assert.h>
 #include <skv/check.h>
 
 #include <skv/superblock.h>
 
 enum { FILE_TYPE = 1, FILE_STORAGE = 2, FILE_UUID = 3, FILE_PATH = 4 };
-enum { RUN_MORE = 1, RUN_FILE = 2, RUN_OFFSET = 3, RUN_STRIDE = 4, RUN_LENGTH = 5, RUN_ABSENT = 6 };
-enum { SERIES_FIRST = 1, SERIES_STEP = 2, SERIES_MORE = 3 };
-enum {
-	COL_LENGTH = 1,
-	COL_RUNS = 2,
-	COL_GENERATIONS = 3,
-	COL_CHECKSUMS = 4,
-	COL_CHECKSUM_RUNS = 5
-};
-
-/* Most that one location adds: a run of 47, a series of 30, a checksum, its part of
- * checksum_runs. */
-#define LOCATION_MAX 96u
-#define COLUMN_MAX 64u /* in addition to its locations */
-
-static_assert(sizeof(bool) == 1, "marks are bytes");
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *files)
@@ -128,200 +109,6 @@ void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint
 		out->n = i;
 }
 
-/* ---- runs, written --------------------------------------------------------------------------- */
-
-struct run {
-	uint32_t more;
-	uint32_t file;
-	uint64_t offset; /* of the first */
-	uint64_t stride;
-	uint64_t length; /* 0 = absent */
-};
-
-static uint8_t *put_run(uint8_t *p, const struct run *run, uint64_t usual)
-{
-	uint8_t *begin = p + 2;
-
-	p[0] = COL_RUNS << 3 | PB_BYTES;
-	p = skv_pb_raw_uint(begin, RUN_MORE, run->more);
-	if (run->length == 0) {
-		p = skv_pb_raw_uint(p, RUN_ABSENT, 1);
-	} else {
-		p = skv_pb_raw_uint(p, RUN_FILE, run->file);
-		p = skv_pb_raw_uint(p, RUN_OFFSET, run->offset);
-		if (run->more && run->stride != run->length)
-			p = skv_pb_raw_uint(p, RUN_STRIDE, skv_pb_zigzag(run->stride));
-		if (run->length != usual)
-			p = skv_pb_raw_uint(p, RUN_LENGTH, run->length);
-	}
-	SKV_CHECK(p - begin < 0x80); /* a length of one byte: at most 46 */
-	begin[-1] = (uint8_t)(p - begin);
-	return p;
-}
-
-/* Does the location continue the run? */
-static inline bool goes_on(struct run *run, const struct skv_location *l)
-{
-	uint64_t step;
-
-	if (l->length != run->length)
-		return false;
-	if (l->length == 0)
-		return true;
-	if (l->file != run->file)
-		return false;
-	if (run->more)
-		return l->offset == run->offset + (run->more + 1ull) * run->stride;
-	step = l->offset - run->offset;
-	run->stride = step;
-	return step != 0;
-}
-
-/* Also finds out the column's usual length, which is that of the first location. */
-static uint8_t *put_runs(uint8_t *p, const struct skv_pbrows *rows, const struct skv_location *loc)
-{
-	struct run run = { 0 };
-	uint64_t usual = 0;
-	bool begun = false;
-
-	for (uint32_t r = 0; r < rows->n_rows && !usual; r++)
-		if (rows->mark[r] == rows->located)
-			usual = loc[(size_t)r * rows->n_specs].length;
-	p = skv_pb_raw_uint(p, COL_LENGTH, usual);
-	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
-
-		if (rows->mark[r] != rows->located)
-			continue;
-		if (begun && goes_on(&run, l)) {
-			run.more++;
-			continue;
-		}
-		if (begun)
-			p = put_run(p, &run, usual);
-		begun = true;
-		run = (struct run){ .file = l->file, .offset = l->offset, .length = l->length };
-	}
-	return begun ? put_run(p, &run, usual) : p;
-}
-
-/* ---- generations and checksums, written ------------------------------------------------------ */
-
-struct series {
-	uint64_t first;
-	uint64_t step;
-	uint32_t more;
-};
-
-static uint8_t *put_one_series(uint8_t *p, const struct series *s)
-{
-	uint8_t *begin = p + 2;
-
-	p[0] = COL_GENERATIONS << 3 | PB_BYTES;
-	p = skv_pb_raw_uint(begin, SERIES_FIRST, s->first);
-	if (s->more)
-		p = skv_pb_raw_uint(p, SERIES_STEP, skv_pb_zigzag(s->step));
-	p = skv_pb_raw_uint(p, SERIES_MORE, s->more);
-	SKV_CHECK(p - begin < 0x80); /* a length of one byte: at most 28 */
-	begin[-1] = (uint8_t)(p - begin);
-	return p;
-}
-
-/* Counts the locations that are present, and those with a checksum. */
-static uint8_t *put_generations(uint8_t *p, const struct skv_pbrows *rows,
-				const struct skv_location *loc, uint32_t *there, uint32_t *sums)
-{
-	struct series s = { 0 };
-
-	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
-
-		if (rows->mark[r] != rows->located || l->length == 0)
-			continue;
-		*sums += l->has_checksum;
-		if ((*there)++ == 0) {
-			s.first = l->generation;
-		} else if (s.more == 0) {
-			s.step = l->generation - s.first;
-			s.more = 1;
-		} else if (l->generation == s.first + (s.more + 1ull) * s.step) {
-			s.more++;
-		} else {
-			p = put_one_series(p, &s);
-			s = (struct series){ .first = l->generation };
-		}
-	}
-	return *there ? put_one_series(p, &s) : p;
-}
-
-static uint8_t *put_checksums(uint8_t *p, const struct skv_pbrows *rows,
-			      const struct skv_location *loc, uint32_t sums)
-{
-	*p++ = COL_CHECKSUMS << 3 | PB_BYTES;
-	p = skv_pb_raw_varint(p, sums * 8ull);
-	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
-
-		if (rows->mark[r] == rows->located && l->length && l->has_checksum)
-			p = skv_pb_raw_64(p, l->checksum);
-	}
-	return p;
-}
-
-/* Where some have a checksum and some have not. */
-static void put_checksum_runs(struct skv_buf *b, const struct skv_pbrows *rows,
-			      const struct skv_location *loc)
-{
-	size_t begin = skv_pb_put_begin(b, COL_CHECKSUM_RUNS, 4 * (size_t)rows->n_located + 4);
-	uint8_t *p;
-	bool has = false;
-	uint32_t n = 0;
-
-	if (b->failed)
-		return;
-	p = b->data + begin;
-	for (uint32_t r = 0; r < rows->n_rows; r++) {
-		const struct skv_location *l = loc + (size_t)r * rows->n_specs;
-
-		if (rows->mark[r] != rows->located || l->length == 0)
-			continue;
-		if (l->has_checksum != has) {
-			p = skv_pb_raw_varint(p, n);
-			has = !has;
-			n = 0;
-		}
-		n++;
-	}
-	p = skv_pb_raw_varint(p, n);
-	SKV_CHECK((size_t)(p - b->data) <= b->cap);
-	b->len = (size_t)(p - b->data);
-	skv_pb_put_end(b, begin);
-}
-
-void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows *rows,
-			const struct skv_location *loc)
-{
-	for (uint32_t s = 0; s < rows->n_specs && rows->n_located; s++) {
-		size_t begin = skv_pb_put_begin(
-			b, num, COLUMN_MAX + (size_t)rows->n_located * LOCATION_MAX);
-		uint32_t there = 0, sums = 0;
-		uint8_t *p;
-
-		if (b->failed)
-			return;
-		p = put_runs(b->data + begin, rows, loc + s);
-		p = put_generations(p, rows, loc + s, &there, &sums);
-		if (sums)
-			p = put_checksums(p, rows, loc + s, sums);
-		SKV_CHECK(sums <= there && there <= rows->n_located);
-		SKV_CHECK((size_t)(p - b->data) <= b->cap);
-		b->len = (size_t)(p - b->data);
-		if (sums && sums < there)
-			put_checksum_runs(b, rows, loc + s);
-		skv_pb_put_end(b, begin);
-	}
-}
-
 /* ---- read ------------------------------------------------------------------------------------ */
 
 /* A column being read: `rows` are the positions in loc of the located rows. */
@@ -333,21 +120,11 @@ struct column {
 	uint32_t n_there; /* of them, locations that are there */
 	uint32_t n_files;
 	size_t n_sums;
-	size_t n_sum_runs;
-	struct skv_rd runs;        /* from the first to the last of them, other fields in between */
-	struct skv_rd generations; /* likewise */
+	uint32_t n_summed; /* locations with a checksum */
 };
 
-/* Makes `part` reach from its first field to this one, which begins at `from` and ends at `to`. */
-static inline void reach(struct skv_rd *part, const uint8_t *from, const uint8_t *to)
-{
-	if (!part->p)
-		part->p = from;
-	part->end = to;
-}
-
 /* Signed file offsets must reach the end of the first and the last location of a run. */
-static bool in_bounds(const struct run *run)
+static bool in_bounds(const struct skv_col_run *run)
 {
 	int64_t way, last;
 
@@ -357,7 +134,7 @@ static bool in_bounds(const struct run *run)
 	       (uint64_t)last <= INT64_MAX - run->length;
 }
 
-static void check_run(struct skv_pbdoc *d, const struct column *c, const struct run *run,
+static void check_run(struct skv_pbdoc *d, const struct column *c, const struct skv_col_run *run,
 		      bool absent)
 {
 	if (absent)
@@ -375,7 +152,7 @@ static void check_run(struct skv_pbdoc *d, const struct column *c, const struct 
 /* Reads one run into the locations from c->rows[at] on; returns how many. */
 static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c, uint32_t at)
 {
-	struct run run = { .length = c->length };
+	struct skv_col_run run = { .length = c->length, .has_checksum = true };
 	struct pb_field f;
 	bool absent = false;
 	uint32_t n;
@@ -393,6 +170,8 @@ static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c,
 			run.length = skv_pb_u64(d, &f, "length", UINT64_MAX);
 		else if (f.number == RUN_ABSENT)
 			absent = skv_pb_u64(d, &f, "absent", UINT64_MAX) != 0;
+		else if (f.number == RUN_UNSUMMED)
+			run.has_checksum = skv_pb_u64(d, &f, "unsummed", UINT64_MAX) == 0;
 	}
 	if (run.length == 0)
 		run.length = c->length;
@@ -411,15 +190,16 @@ static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c,
 		l->file = run.file;
 		l->length = run.length;
 		l->offset = run.offset + i * run.stride;
+		l->has_checksum = c->n_sums && run.has_checksum;
 	}
 	c->n_there += absent ? 0 : n;
+	c->n_summed += !absent && run.has_checksum ? n : 0;
 	SKV_CHECK(c->n_there <= at + n);
 	return n;
 }
 
-static void read_runs(struct skv_pbdoc *d, struct column *c)
+static void read_runs(struct skv_pbdoc *d, struct skv_rd r, struct column *c)
 {
-	struct skv_rd r = c->runs;
 	struct pb_field f;
 	uint32_t at = 0, i = 0;
 
@@ -449,9 +229,9 @@ static inline struct skv_location *next_there(const struct column *c, uint32_t *
 	return &c->loc[c->rows[(*at)++]];
 }
 
-static struct series read_one_series(struct skv_pbdoc *d, struct skv_rd r)
+static struct skv_col_series read_one_series(struct skv_pbdoc *d, struct skv_rd r)
 {
-	struct series s = { 0 };
+	struct skv_col_series s = { 0 };
 	struct pb_field f;
 
 	while (skv_pb_next(d, &r, &f)) {
@@ -465,15 +245,14 @@ static struct series read_one_series(struct skv_pbdoc *d, struct skv_rd r)
 	return s;
 }
 
-static void read_generations(struct skv_pbdoc *d, const struct column *c)
+static void read_generations(struct skv_pbdoc *d, struct skv_rd r, const struct column *c)
 {
-	struct skv_rd r = c->generations;
 	uint32_t left = c->n_there, at = 0, i = 0;
 	struct pb_field f;
 
 	while (skv_pb_next(d, &r, &f)) {
 		struct skv_pbat here = { d->at, "generations", i };
-		struct series s;
+		struct skv_col_series s;
 
 		if (f.number != COL_GENERATIONS || !skv_pb_wire(d, &f, "generations", PB_BYTES))
 			continue;
@@ -494,83 +273,40 @@ static void read_generations(struct skv_pbdoc *d, const struct column *c)
 			    "%u locations have no generation", left);
 }
 
-/* Puts sums[*used..] into the next n locations that are there. */
-static void take_sums(const struct column *c, uint32_t *at, const uint64_t *sums, uint64_t n)
-{
-	for (uint64_t k = 0; k < n; k++) {
-		struct skv_location *l = next_there(c, at);
-
-		if (sums) {
-			l->checksum = sums[k];
-			l->has_checksum = true;
-		}
-	}
-}
-
 static void read_checksums(struct skv_pbdoc *d, struct skv_rd message, const struct column *c)
 {
 	uint64_t *sums = skv_pb_all_numbers(d, message, COL_CHECKSUMS, "checksums", PB_FIXED64,
 					    c->n_sums);
-	uint64_t *runs = skv_pb_all_numbers(d, message, COL_CHECKSUM_RUNS, "checksum_runs",
-					    PB_VARINT, c->n_sum_runs);
-	uint64_t there = c->n_there, left = c->n_sums;
 	uint32_t at = 0;
 
-	if (!skv_pb_ok(d))
-		return;
-	if (c->n_sum_runs == 0) {
-		if (left != there)
-			skv_pb_fail(d, "checksums", PB_NO_INDEX, SKV_E_INVALID,
-				    "%zu checksums for %u locations", c->n_sums, c->n_there);
-		else
-			take_sums(c, &at, sums, left);
-		return;
-	}
-	for (size_t i = 0; i < c->n_sum_runs; i++) {
-		bool has = i % 2;
-
-		if (runs[i] > there || (has && runs[i] > left)) {
-			skv_pb_fail(d, "checksum_runs", (uint32_t)i, SKV_E_INVALID,
-				    "more than there are");
-			return;
-		}
-		SKV_CHECK(left <= c->n_sums && there <= c->n_there);
-		take_sums(c, &at, has ? sums + (c->n_sums - left) : NULL, runs[i]);
-		there -= runs[i];
-		left -= has ? runs[i] : 0;
-	}
-	if (left)
+	if (c->n_summed != c->n_sums)
 		skv_pb_fail(d, "checksums", PB_NO_INDEX, SKV_E_INVALID,
-			    "%llu belong to no location", (unsigned long long)left);
+			    "%zu checksums for %u locations", c->n_sums, c->n_summed);
+	for (uint32_t i = 0; skv_pb_ok(d) && i < c->n; i++)
+		if (c->loc[c->rows[i]].has_checksum)
+			c->loc[c->rows[i]].checksum = sums[at++];
+	SKV_CHECK(!skv_pb_ok(d) || at == c->n_sums);
 }
 
 static void read_column(struct skv_pbdoc *d, struct skv_rd message, struct column *c)
 {
 	struct skv_rd r = message;
-	const uint8_t *from = r.p;
 	struct pb_field f;
 
-	for (; skv_pb_next(d, &r, &f); from = r.p) {
-		if (f.number == COL_RUNS)
-			reach(&c->runs, from, r.p);
-		else if (f.number == COL_GENERATIONS)
-			reach(&c->generations, from, r.p);
-		else if (f.number == COL_LENGTH)
+	while (skv_pb_next(d, &r, &f)) {
+		if (f.number == COL_LENGTH)
 			c->length = skv_pb_u64(d, &f, "length", UINT64_MAX);
 		else if (f.number == COL_CHECKSUMS)
 			c->n_sums += skv_pb_numbers(d, &f, "checksums", PB_FIXED64);
-		else if (f.number == COL_CHECKSUM_RUNS)
-			c->n_sum_runs += skv_pb_numbers(d, &f, "checksum_runs", PB_VARINT);
 	}
 	skv_pb_count(d, "checksums", c->n_sums, 0, c->n);
-	skv_pb_count(d, "checksum_runs", c->n_sum_runs, 0, 2 * c->n + 1);
-	read_runs(d, c);
-	read_generations(d, c);
+	read_runs(d, message, c);
+	read_generations(d, message, c);
 	if (c->n_sums)
 		read_checksums(d, message, c);
 }
 
-static uint32_t *located(struct skv_pbdoc *d, const struct skv_pbrows *rows)
+static uint32_t *located(struct skv_pbdoc *d, const struct skv_col_rows *rows)
 {
 	uint32_t *at = skv_pb_alloc(d, rows->n_located, sizeof *at);
 	uint32_t n = 0;
@@ -583,7 +319,7 @@ static uint32_t *located(struct skv_pbdoc *d, const struct skv_pbrows *rows)
 }
 
 void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
-		    const struct skv_pbrows *rows, uint32_t n_files,
+		    const struct skv_col_rows *rows, uint32_t n_files,
 		    struct skv_location *loc)
 {
 	uint32_t *at = located(d, rows);

@@ -16,23 +16,14 @@ static const char *const forms[] = { "keys", "keys_int", "keys_raw" };
 static void refuse_twice(struct skv_pbdoc *d, const char *name, const struct skv_key *keys,
 			 uint32_t n)
 {
-	uint32_t *cells = skv_pb_alloc(d, skv_key_set_cells(n), sizeof *cells);
-	struct skv_key_set set;
+	uint32_t at = 0, first;
+	int rc = skv_keys_duplicate(keys, n, &at, &first);
 
-	if (!cells)
-		return;
-	skv_key_set_init(&set, cells, n);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t *at = skv_key_set_find(&set, keys, keys[i]);
-
-		if (*at) {
-			skv_pb_fail(d, name, i, SKV_E_INVALID, "the same key as element %u",
-				    *at - 1);
-			return;
-		}
-		*at = i + 1;
-		SKV_CHECK(i < SKV_MAX_KEYS);
-	}
+	SKV_CHECK(n <= SKV_MAX_KEYS && at < n);
+	if (rc == SKV_E_CONFLICT)
+		skv_pb_fail(d, name, at, SKV_E_INVALID, "the same key as element %u", first);
+	else if (rc != SKV_OK)
+		skv_pb_fail(d, NULL, 0, rc, "out of memory");
 }
 
 void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct pb_field *f)
@@ -53,11 +44,6 @@ void skv_pb_keys_fields(struct skv_pbdoc *d, struct skv_pbkeys *k, struct skv_rd
 	skv_pb_keys_field(d, k, f);
 	if (f->number == KEYS_TEXT)
 		k->n_strings += skv_pb_alike(r, f);
-}
-
-static struct skv_key raw_key(const uint8_t *p)
-{
-	return (struct skv_key){ skv_pb_load64_be(p), skv_pb_load64_be(p + 8) };
 }
 
 /* False: it is no key, and the document has failed. */
@@ -147,7 +133,7 @@ const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *
 	if (form == SKV_KEYS_HEX) {
 		SKV_CHECK(k->raw_len == 16 * count);
 		for (size_t i = 0; i < count; i++)
-			keys[i] = raw_key(k->raw + 16 * i);
+			keys[i] = skv_pb_load_key(k->raw + 16 * i);
 	} else if (form == SKV_KEYS_INT) {
 		ints = skv_pb_all_numbers(d, message, KEYS_INT, forms[form], PB_FIXED64, count);
 		for (size_t i = 0; ints && i < count; i++)
@@ -174,7 +160,7 @@ struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f)
 	if (!skv_pb_wire(d, f, "parent_raw", PB_BYTES))
 		return none;
 	if (f->n == 16)
-		return raw_key(f->p);
+		return skv_pb_load_key(f->p);
 	skv_pb_fail(d, "parent_raw", PB_NO_INDEX, SKV_E_INVALID, "must be 16 bytes, not %zu", f->n);
 	return none;
 }
@@ -207,10 +193,16 @@ void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys)
 	b->len = (size_t)(p - b->data);
 }
 
-void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent)
+void skv_pb_put_key(struct skv_buf *b, uint32_t num, struct skv_key key)
 {
 	uint8_t raw[16];
 
+	put_raw(raw, key);
+	skv_pb_put_bytes(b, num, raw, sizeof raw);
+}
+
+void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent)
+{
 	if (!parent)
 		return;
 	SKV_CHECK(parent->n == 1);
@@ -220,7 +212,6 @@ void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent)
 		skv_put_varint(b, PARENT_INT << 3 | PB_FIXED64);
 		skv_put_u64(b, parent->keys[0].lo);
 	} else {
-		put_raw(raw, parent->keys[0]);
-		skv_pb_put_bytes(b, PARENT_RAW, raw, sizeof raw);
+		skv_pb_put_key(b, PARENT_RAW, parent->keys[0]);
 	}
 }

@@ -69,3 +69,13 @@ void skv_pb_put_end(struct skv_buf *b, size_t begin)
 	memcpy(at, length, k);
 	b->len = begin - LENGTH_BYTES + k + n;
 }
+
+void skv_pb_put_numbers(struct skv_buf *b, uint32_t num, const uint32_t *v, uint32_t n)
+{
+	size_t begin = n ? skv_pb_put_begin(b, num, 0) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		skv_put_varint(b, v[i]);
+	if (n)
+		skv_pb_put_end(b, begin);
+}

@@ -36,11 +36,6 @@ void skv_pb_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r)
 	skv_pb_put_uint(out, PINS_NEXT, r->next);
 }
 
-static struct skv_key load_key(const uint8_t *raw)
-{
-	return (struct skv_key){ skv_pb_load64_be(raw), skv_pb_load64_be(raw + 8) };
-}
-
 static void take_pins(struct skv_pbdoc *d, struct skv_pins_res *a, const uint8_t *raw,
 		      const uint64_t *kinds, const uint64_t *ttls)
 {
@@ -53,7 +48,7 @@ static void take_pins(struct skv_pbdoc *d, struct skv_pins_res *a, const uint8_t
 		if (ttls[i] > SKV_MAX_PIN_MS)
 			skv_pb_fail(d, "ttl_ms", i, SKV_E_INVALID, "must be at most %llu",
 				    SKV_MAX_PIN_MS);
-		a->key[i] = load_key(raw + 16 * i);
+		a->key[i] = skv_pb_load_key(raw + 16 * i);
 		a->kind[i] = (uint8_t)kinds[i];
 		a->ttl_ms[i] = ttls[i];
 	}

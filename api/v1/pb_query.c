@@ -15,9 +15,6 @@ enum {
 	FOUND_LEASE = 3,
 	FOUND_SPECS = 4,
 	FOUND_FILES = 5,
-	FOUND_RUNS = 6,
-	FOUND_COLUMNS = 7,
-	FOUND_COPIES = 8,
 };
 
 #define MAX_FILES 65536u /* of one answer, for the reader */
@@ -55,15 +52,8 @@ void skv_pb_write_match_req(struct skv_buf *out, const struct skv_match_req *req
 
 void skv_pb_write_match_res(struct skv_buf *out, const struct skv_match_res *r)
 {
-	size_t begin;
-
 	skv_pb_put_texts(out, MATCHED_INSTANCES, r->instances, r->n_instances);
-	if (r->n_instances == 0)
-		return;
-	begin = skv_pb_put_begin(out, MATCHED_COUNTS, 5 * (size_t)r->n_instances);
-	for (uint32_t i = 0; i < r->n_instances; i++)
-		skv_put_varint(out, r->matched[i]);
-	skv_pb_put_end(out, begin);
+	skv_pb_put_numbers(out, MATCHED_COUNTS, r->matched, r->n_instances);
 }
 
 int skv_pb_read_match_res(const struct skv_v1_in *in, const char *text, size_t n,
@@ -145,55 +135,15 @@ void skv_pb_write_lookup_req(struct skv_buf *out, const struct skv_lookup_req *r
 	skv_pb_put_uint(out, LOOKUP_WINDOW, req->window);
 }
 
-/* Misses, hits, misses, hits ...; returns how many hits there are. */
-static uint32_t put_hits(struct skv_buf *b, const struct skv_lookup_res *r)
-{
-	size_t before = b->len;
-	size_t begin = skv_pb_put_begin(b, FOUND_RUNS, 3 * (size_t)r->n_keys + 5);
-	uint8_t *p;
-	bool hit = false;
-	uint32_t run = 0, hits = 0;
-
-	if (b->failed)
-		return 0;
-	p = b->data + begin;
-	for (uint32_t i = 0; i < r->n_keys; i++) {
-		if (r->hit[i] != hit) {
-			p = skv_pb_raw_varint(p, run);
-			hit = !hit;
-			run = 0;
-		}
-		hits += hit;
-		run++;
-	}
-	if (hit)
-		p = skv_pb_raw_varint(p, run);
-	SKV_CHECK(hits <= r->n_keys && (size_t)(p - b->data) <= b->cap);
-	b->len = (size_t)(p - b->data);
-	skv_pb_put_end(b, begin);
-	if (hits == 0)
-		b->len = before; /* an empty packed field is left out */
-	return hits;
-}
-
 void skv_pb_write_lookup_res(struct skv_buf *out, const struct skv_lookup_res *r)
 {
-	struct skv_pbrows rows = { .mark = (const uint8_t *)r->hit,
-				   .located = true,
-				   .n_rows = r->n_keys,
-				   .n_specs = r->n_specs };
-
 	skv_buf_reserve(out, HEAD_MAX);
 	skv_pb_put_uint(out, FOUND_N_KEYS, r->n_keys);
 	skv_pb_put_uint(out, FOUND_MATCHED, r->matched);
 	skv_pb_put_uint(out, FOUND_LEASE, r->lease_ms);
 	skv_pb_put_texts(out, FOUND_SPECS, r->specs, r->n_specs);
 	skv_pb_put_files(out, FOUND_FILES, &r->files);
-	rows.n_located = put_hits(out, r);
-	SKV_CHECK(r->n_specs <= SKV_MAX_SPECS && rows.n_located <= r->n_keys);
-	skv_pb_put_columns(out, FOUND_COLUMNS, &rows, r->loc);
-	if (r->copy)
-		skv_pb_put_columns(out, FOUND_COPIES, &rows, r->copy);
+	skv_put_found(out, false, r);
 }
 
 /* Fills r->hit from the runs; returns how many hits there are. */
@@ -222,17 +172,10 @@ struct found {
 	size_t n_specs, n_files, n_runs, n_columns, n_copies;
 };
 
-static bool located_anywhere(const struct skv_location *loc, uint32_t n)
-{
-	while (n && loc[n - 1].length == 0)
-		n--;
-	return n > 0;
-}
-
 static void read_found(struct skv_pbdoc *d, struct skv_rd message, struct skv_lookup_res *r,
 		       const struct found *n)
 {
-	struct skv_pbrows rows = { .located = true, .n_rows = r->n_keys };
+	struct skv_col_rows rows = { .located = true, .n_rows = r->n_keys };
 
 	skv_pb_count(d, "specs", n->n_specs, 0, SKV_MAX_SPECS);
 	skv_pb_count(d, "files", n->n_files, 0, MAX_FILES);
@@ -262,7 +205,7 @@ static void read_found(struct skv_pbdoc *d, struct skv_rd message, struct skv_lo
 		skv_pb_columns(d, message, FOUND_COPIES, (uint32_t)n->n_copies, &rows, r->files.n,
 			       r->copy);
 	for (uint32_t i = 0; skv_pb_ok(d) && i < r->n_keys; i++)
-		if (r->hit[i] && !located_anywhere(&r->loc[(size_t)i * r->n_specs], r->n_specs))
+		if (r->hit[i] && !skv_located(&r->loc[(size_t)i * r->n_specs], r->n_specs))
 			skv_pb_fail(d, "columns", PB_NO_INDEX, SKV_E_INVALID,
 				    "a hit without any location");
 }

@@ -26,14 +26,11 @@ enum {
 	RES_N_WRITE = 5,
 	RES_SPECS = 6,
 	RES_FILES = 7,
-	RES_OUTCOMES = 8,
-	RES_COLUMNS = 9,
 	RES_COPY_INSTANCE = 10,
 };
 enum { FIN_ALL = 1, FIN_COUNT = 2, FIN_MASK = 3, FIN_CHECKSUMS = 4, FIN_QUIESCED = 5 };
 enum { ENDED_STATE = 1, ENDED_COMMITTED = 2, ENDED_FAILED = 3, ENDED_DELETED = 4 };
 
-#define VARINT_MAX 10u /* bytes */
 #define MAX_FILES 65536u /* of one answer, for the reader */
 #define HEAD_MAX 4096u   /* room for all but files and columns, to grow the buffer once */
 
@@ -97,38 +94,8 @@ void skv_pb_write_start_req(struct skv_buf *out, const struct skv_start_req *req
 	skv_pb_put_texts(out, REQ_AVOID, req->avoid, req->n_avoid);
 }
 
-static void put_outcomes(struct skv_buf *b, const struct skv_start_res *r)
-{
-	size_t begin;
-	uint8_t *p;
-
-	if (r->n_keys == 0)
-		return; /* an empty packed field is left out */
-	begin = skv_pb_put_begin(b, RES_OUTCOMES, 5 * (size_t)r->n_keys);
-	if (b->failed)
-		return;
-	p = b->data + begin;
-	for (uint32_t i = 0; i < r->n_keys;) {
-		uint32_t from = i;
-
-		while (i < r->n_keys && r->outcome[i] == r->outcome[from])
-			i++;
-		/* NO_ROOM cannot be requested over this API */
-		SKV_CHECK(r->outcome[from] < SKV_START_NO_ROOM);
-		p = skv_pb_raw_varint(p, r->outcome[from] + 4ull * (i - from));
-	}
-	SKV_CHECK((size_t)(p - b->data) <= b->cap);
-	b->len = (size_t)(p - b->data);
-	skv_pb_put_end(b, begin);
-}
-
 void skv_pb_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 {
-	struct skv_pbrows rows = { .mark = r->outcome,
-				   .located = SKV_START_WRITE,
-				   .n_rows = r->n_keys,
-				   .n_specs = r->n_specs };
-
 	skv_buf_reserve(out, HEAD_MAX);
 	skv_pb_put_text(out, RES_SESSION, r->session);
 	skv_pb_put_uint(out, RES_STATE, r->state);
@@ -137,13 +104,9 @@ void skv_pb_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 	skv_pb_put_uint(out, RES_N_WRITE, r->n_write);
 	skv_pb_put_texts(out, RES_SPECS, r->specs, r->n_specs);
 	skv_pb_put_files(out, RES_FILES, &r->files);
-	SKV_CHECK(r->n_keys <= SKV_MAX_KEYS && r->n_specs <= SKV_MAX_SPECS);
 	if (r->state != SKV_SESSION_OPEN)
 		return;
-	put_outcomes(out, r);
-	for (uint32_t i = 0; i < r->n_keys; i++)
-		rows.n_located += r->outcome[i] == SKV_START_WRITE;
-	skv_pb_put_columns(out, RES_COLUMNS, &rows, r->loc);
+	skv_put_started(out, false, r);
 	if (r->copy_instance)
 		skv_pb_put_text(out, RES_COPY_INSTANCE, r->copy_instance);
 }
@@ -184,7 +147,7 @@ struct counts {
 static void read_blocks(struct skv_pbdoc *d, struct skv_rd message, struct skv_start_res *r,
 			const struct counts *n)
 {
-	struct skv_pbrows rows = { .located = SKV_START_WRITE, .n_rows = r->n_keys };
+	struct skv_col_rows rows = { .located = SKV_START_WRITE, .n_rows = r->n_keys };
 
 	skv_pb_count(d, "specs", n->n_specs, 0, SKV_MAX_SPECS);
 	skv_pb_count(d, "files", n->n_files, 0, MAX_FILES);
@@ -354,23 +317,10 @@ void skv_pb_write_finish_req(struct skv_buf *out, const struct skv_finish_req *r
 
 void skv_pb_write_finish_res(struct skv_buf *out, const struct skv_finish_res *r)
 {
-	size_t begin;
-	uint8_t *p;
-
 	skv_pb_put_uint(out, ENDED_STATE, r->state);
 	skv_pb_put_uint(out, ENDED_COMMITTED, r->committed);
 	skv_pb_put_uint(out, ENDED_FAILED, r->failed);
-	if (!r->n_deleted)
-		return;
-	begin = skv_pb_put_begin(out, ENDED_DELETED, r->n_deleted * VARINT_MAX);
-	if (out->failed)
-		return;
-	p = out->data + begin;
-	for (uint32_t i = 0; i < r->n_deleted; i++)
-		p = skv_pb_raw_varint(p, r->deleted[i]);
-	SKV_CHECK((size_t)(p - out->data) <= out->cap);
-	out->len = (size_t)(p - out->data);
-	skv_pb_put_end(out, begin);
+	skv_pb_put_numbers(out, ENDED_DELETED, r->deleted, r->n_deleted);
 }
 
 static void read_deleted(struct skv_pbdoc *d, struct skv_rd message, struct skv_finish_res *r,

@@ -182,8 +182,7 @@ static void store_key_list(struct skv_pbdoc *d, const struct skv_field *row,
 	skv_pb_count(d, "keys_raw", n, row->least, row->most);
 	keys = skv_pb_alloc(d, n + 1, sizeof *keys);
 	for (size_t i = 0; skv_pb_ok(d) && i < n; i++)
-		keys[i] = (struct skv_key){ skv_pb_load64_be(f->p + 16 * i),
-					    skv_pb_load64_be(f->p + 16 * i + 8) };
+		keys[i] = skv_pb_load_key(f->p + 16 * i);
 	memcpy((char *)message + row->at, &keys, sizeof keys);
 	skv_field_set_count(row, message, skv_pb_ok(d) ? (uint32_t)n : 0);
 }

@@ -51,6 +51,10 @@ void skv_op_match_write(struct skv_request *r)
 	}                                                                                          \
 	void skv_op_##name##_write(struct skv_request *r)                                          \
 	{                                                                                          \
+		if (SKV_OP_##name == SKV_OP_lookup)                                            \
+			v1_of(r)->u.lookup.res.runs = v1_of(r)->u.lookup.req.runs;                 \
+		if (SKV_OP_##name == SKV_OP_start)                                             \
+			v1_of(r)->u.start.res.runs = v1_of(r)->u.start.req.runs;                   \
 		v1_of(r)->codec->write_##name##_res(&r->out, &v1_of(r)->u.name.res);               \
 	}
 SKV_OPERATIONS(SKV_NOTHING, SKV_NOTHING, CALL_FUNCTIONS)

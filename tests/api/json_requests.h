@@ -67,6 +67,8 @@ static inline void json_lookup_req(struct skv_buf *out, const struct skv_lookup_
 		skv_jout_field_bool(out, "partial", true);
 	if (req->window)
 		skv_jout_field_u64(out, "window", req->window);
+	if (req->runs)
+		skv_jout_field_bool(out, "runs", true);
 	put_keys(out, keys);
 	skv_jout_close(out, '}');
 }
@@ -87,6 +89,8 @@ static inline void json_start_req(struct skv_buf *out, const struct skv_start_re
 		skv_jout_field_bool(out, "selective", true);
 	if (req->n_avoid)
 		skv_jout_field_strings(out, "avoid", req->avoid, req->n_avoid);
+	if (req->runs)
+		skv_jout_field_bool(out, "runs", true);
 	put_parent(out, keys->parent);
 	put_keys(out, keys);
 	skv_jout_close(out, '}');

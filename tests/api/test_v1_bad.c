@@ -123,6 +123,8 @@ static const struct bad documents[] = {
 	{ "lookup_req", "{\"keys\":[\"a\"],\"partial\":1}", I, "partial" },
 	{ "lookup_req", "{\"keys\":[\"a\"],\"mode\":\"window\",\"window\":16385}", I, "window" },
 	{ "lookup_req", "{\"keys\":[\"a\"],\"window\":-1}", I, "window" },
+	{ "lookup_req", "{\"keys\":[\"a\"],\"runs\":1}", I, "runs" },
+	{ "start_req", "{\"keys\":[\"a\"],\"runs\":\"true\"}", I, "runs" },
 	{ "trim_req", "{}", I, "to_ms" },
 	{ "trim_req", "{\"from_ms\":1}", I, "to_ms" },
 	{ "trim_req", "{\"to_ms\":9007199254740992}", I, "to_ms" },

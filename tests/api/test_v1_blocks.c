@@ -82,6 +82,7 @@ static void test_lookup_req(void **state)
 		r.mode = (enum skv_lookup_mode)below(&t, SKV_LOOKUP_TRAILING + 1);
 		r.partial = below(&t, 2);
 		r.window = below(&t, SKV_MAX_KEYS + 1);
+		r.runs = below(&t, 2);
 		r.n_specs = below(&t, 3) ? 0 : any_count(&t, SKV_MAX_SPECS);
 		r.specs = any_names(&t, r.n_specs);
 		r.lease_ms = any32(&t); /* UINT32_MAX is SKV_LEASE_DEFAULT */
@@ -93,6 +94,7 @@ static void test_lookup_req(void **state)
 		same(r.mode, got.mode);
 		same(r.partial, got.partial);
 		same(r.window, got.window);
+		same(r.runs, got.runs);
 		same(r.lease_ms, got.lease_ms);
 		same_names(r.specs, r.n_specs, got.specs, got.n_specs);
 		same_keys(expected, keys.n, got.keys, got.n_keys);
@@ -136,6 +138,7 @@ static void test_start_req(void **state)
 		r.deadline_ms = any32(&t);
 		r.independent = below(&t, 2);
 		r.selective = below(&t, 2);
+		r.runs = below(&t, 2);
 		r.has_parent = below(&t, 2);
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
 		parent = any_keys(&t, round % 3, 1, &expected_parent);
@@ -147,6 +150,7 @@ static void test_start_req(void **state)
 		same(r.deadline_ms, got.deadline_ms);
 		same(r.independent, got.independent);
 		same(r.selective, got.selective);
+		same(r.runs, got.runs);
 		same(r.has_parent, got.has_parent);
 		if (r.has_parent)
 			same_keys(expected_parent, 1, &got.parent, 1);

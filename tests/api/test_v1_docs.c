@@ -309,16 +309,19 @@ static void test_openapi_schemas(void **state)
 		b, &(struct skv_match_req){ .instances = names, .n_instances = 1 }, &keys));
 	CHECK_SCHEMA("LookupRequest", json_lookup_req(
 		b, &(struct skv_lookup_req){ .specs = names, .n_specs = 1, .partial = true,
-					     .window = 1 }, &keys));
+					     .window = 1, .runs = true }, &keys));
 	CHECK_SCHEMA("StartRequest", json_start_req(
 		b, &(struct skv_start_req){ .request_id = "r", .specs = names, .n_specs = 1,
-					    .deadline_ms = 1, .independent = true },
+					    .deadline_ms = 1, .independent = true, .runs = true },
 		&(struct skv_key_input){ .form = SKV_KEYS_INT, .n = 1, .keys = &key,
 					 .parent = &keys }));
 	CHECK_SCHEMA("FinishRequest", json_finish_req(
 		b, &(struct skv_finish_req){ .n_checksums = 1, .checksums = &sum }));
 	CHECK_NAMED("FileList", &(struct skv_file_list){ &file, 1, "" });
 	CHECK_SCHEMA("MatchResult", skv_v1_write_match_res(b, &match));
+	CHECK_SCHEMA("LookupResult", skv_v1_write_lookup_res(b, &lookup));
+	CHECK_SCHEMA("StartResult", skv_v1_write_start_res(b, &start));
+	lookup.runs = start.runs = true;
 	CHECK_SCHEMA("LookupResult", skv_v1_write_lookup_res(b, &lookup));
 	CHECK_SCHEMA("StartResult", skv_v1_write_start_res(b, &start));
 	CHECK_SCHEMA("FinishResult", skv_v1_write_finish_res(b, &finish));
@@ -540,10 +543,10 @@ static void test_examples(void **state)
 		}
 		json_decref(v);
 	}
-	assert_int_equal(n, 7);
+	assert_int_equal(n, 8);
 	snprintf(sum, sizeof sum, "\"%016llx\"",
 		 (unsigned long long)skv_checksum(zeros, sizeof zeros));
-	assert_int_equal(count(protocol, sum), 4);
+	assert_int_equal(count(protocol, sum), 6);
 	skv_arena_destroy(&arena);
 }
 

@@ -160,6 +160,11 @@ static const struct bad documents[] = {
 	  B(FOUND "\x32\x02\x00\x02\x3a\x14\x08\x08\x12\x02\x08\x01\x1a\x02\x18\x01\x22\x08"
 	    "12345678"),
 	  I, "columns[0].checksums" },
+	{ "lookup_res", /* unsummed, and yet a checksum */
+	  B(FOUND "\x32\x02\x00\x02\x3a\x16\x08\x08\x12\x04\x08\x01\x38\x01\x1a\x02\x18\x01"
+		  "\x22\x08"
+	    "12345678"),
+	  I, "columns[0].checksums" },
 	{ "lookup_res", B("\x2a\x02\x22\x00"), I, "files[0].type" },
 	{ "lookup_res", B("\x2a\x0a\x0a\x04" "file" "\x22\x02.."), I, "files[0].path" },
 	{ "lookup_res", B("\x2a\x0d\x0a\x04" "file" "\x22\x05" "../up"), I, "files[0].path" },

@@ -110,8 +110,8 @@ static void samples_have_their_bytes(void **state)
 static void same_column(const Slabkv__V1__Column *c, const struct skv_location *loc,
 			uint32_t n_specs, const uint8_t *mark, uint8_t located, uint32_t n_rows)
 {
-	size_t run = 0, series = 0, sum = 0, sum_run = 0;
-	uint32_t in_run = 0, in_series = 0, in_sum_run = 0;
+	size_t run = 0, series = 0, sum = 0;
+	uint32_t in_run = 0, in_series = 0;
 
 	for (uint32_t r = 0; r < n_rows; r++) {
 		const struct skv_location *l = &loc[(size_t)r * n_specs];
@@ -126,7 +126,7 @@ static void same_column(const Slabkv__V1__Column *c, const struct skv_location *
 		assert_int_equal(u->absent, l->length == 0);
 		if (l->length) {
 			const Slabkv__V1__Series *s = c->generations[series];
-			bool has = c->n_checksums && (c->n_checksum_runs == 0 || sum_run % 2);
+			bool has = c->n_checksums && !u->unsummed;
 
 			same(l->file, u->file);
 			same(l->length, length);
@@ -137,12 +137,6 @@ static void same_column(const Slabkv__V1__Column *c, const struct skv_location *
 				in_series = 0;
 				series++;
 			}
-			while (c->n_checksum_runs && in_sum_run == c->checksum_runs[sum_run]) {
-				in_sum_run = 0;
-				sum_run++;
-				has = sum_run % 2;
-			}
-			in_sum_run++;
 			assert_int_equal(l->has_checksum, has);
 			if (has)
 				same(l->checksum, c->checksums[sum++]);

@@ -75,6 +75,19 @@ static void test_objects(void **state)
 	assert_call_error(x->port, "DELETE", "/v1/instances/gone", NULL, NULL, 404, "not_found");
 }
 
+/* The fake core's locations are neighbours: one run. */
+static void runs_once(struct fixture *x, const char *path)
+{
+	json_t *j = call(x, "POST", path, "{\"keys\":[\"x\",\"y\",\"z\"],\"runs\":true}", 200);
+	const json_t *column = json_array_get(json_object_get(j, "columns"), 0);
+
+	assert_null(json_object_get(j, "blocks"));
+	assert_int_equal(integer(column, "length"), 4096);
+	assert_int_equal(json_array_size(json_object_get(column, "runs")), 1);
+	assert_int_equal(integer(json_array_get(json_object_get(column, "runs"), 0), "more"), 2);
+	json_decref(j);
+}
+
 static void blocks_once(struct fixture *x)
 {
 	json_t *j = call(x, "POST", "/v1/match", "{\"instances\":[\"a\",\"b\"],\"keys_int\":[1,2]}",
@@ -85,7 +98,10 @@ static void blocks_once(struct fixture *x)
 	j = call(x, "POST", "/v1/instances/m/lookup", "{\"keys\":[\"x\",\"y\",\"z\"]}", 200);
 	assert_int_equal(integer(j, "matched"), 3);
 	assert_string_equal(fake_core_name(x->cluster), "m");
+	assert_null(json_object_get(j, "columns"));
 	json_decref(j);
+	runs_once(x, "/v1/instances/m/lookup");
+	runs_once(x, "/v1/instances/m/start");
 	j = call(x, "POST", "/v1/instances/m/start", "{\"keys_int\":[5]}", 200);
 	assert_string_equal(json_string_value(json_object_get(j, "session")), SESSION);
 	assert_true(fake_core_key(x->cluster).lo == 5);

@@ -249,6 +249,7 @@ struct skv_lookup_req {
 	bool peek;            /* no lease, no use: invisible to eviction */
 	bool want_created;    /* fill created_ms */
 	bool want_copies;     /* fill copy */
+	bool runs;            /* JSON: see the result's */
 	uint32_t window;      /* WINDOW: 1..n_keys */
 	uint32_t full_specs;  /* HYBRID: bit per spec in order of registration; not 0 */
 	uint32_t state_specs; /* HYBRID: the same */
@@ -271,6 +272,7 @@ struct skv_lookup_res {
 	uint64_t *created_ms;     /* [n_keys] wall time, valid where hit, 0 =
 				     unknown; NULL unless wanted */
 	uint32_t lease_ms;        /* granted; may be less than requested, 0 = none */
+	bool runs; /* for the codec, not set by the core: JSON has runs of neighbours, too */
 	struct skv_files files;
 };
 
@@ -330,6 +332,7 @@ struct skv_start_req {
 	const char *const *avoid; /* [n_avoid] storages to take no slots of: the writer cannot
 				   * write there. Not part of what a request id stands for */
 	uint32_t n_avoid;
+	bool runs; /* JSON: see the result's; no more part of it */
 };
 
 /* Each (key, spec) has one writer. A block written with some specs may get the others later, even
@@ -364,6 +367,7 @@ struct skv_start_res {
 	uint32_t n_write;         /* keys with outcome WRITE */
 	const char *copy_instance; /* what is written goes to this one, too, once it is committed
 				    * (`write_through`); "" or NULL = there is none */
+	bool runs; /* as in a lookup's result */
 	struct skv_files files;
 };
 
