@@ -21,6 +21,12 @@ static uint64_t tokens_saved(const struct report *r, const struct run *run)
 	return run->counts.prefix_hits * r->trace_tokens;
 }
 
+/* Bytes written for each byte found. */
+static double written_per_hit(const struct counts *c)
+{
+	return c->prefix_hits ? (double)c->inserted / (double)c->prefix_hits : 0;
+}
+
 /* ---- table ----------------------------------------------------------------------------------- */
 
 static void row_begin(FILE *out, const char *name) { fprintf(out, "%-*s", NAME_WIDTH, name); }
@@ -56,7 +62,7 @@ static void gigabytes(const struct report *r, const char *what, uint64_t per_tok
 	fputc('\n', out);
 }
 
-enum cell { PREFIX_RATE, BLOCK_RATE, TOKENS, FAST_RATE, PROMOTED, WRITTEN };
+enum cell { PREFIX_RATE, BLOCK_RATE, PER_HIT, TOKENS, FAST_RATE, PROMOTED, WRITTEN };
 
 static double value(const struct report *r, const struct run *run, enum cell cell)
 {
@@ -65,6 +71,8 @@ static double value(const struct report *r, const struct run *run, enum cell cel
 		return report_rate(run->counts.prefix_hits, run->refs);
 	case BLOCK_RATE:
 		return report_rate(run->counts.block_hits, run->refs);
+	case PER_HIT:
+		return written_per_hit(&run->counts);
 	case TOKENS:
 		return (double)tokens_saved(r, run) / 1e6;
 	case FAST_RATE:
@@ -149,6 +157,8 @@ static void table_of(const struct report *r, uint32_t trace, FILE *out)
 	rows(r, trace, PREFIX_RATE, out);
 	fputs("block hit rate\n", out);
 	rows(r, trace, BLOCK_RATE, out);
+	fputs("bytes written per byte hit\n", out);
+	rows(r, trace, PER_HIT, out);
 	if (r->sizing) {
 		fprintf(out, "tokens not computed again, million, of %.2f\n",
 			(double)r->refs[trace].input_tokens / 1e6);
@@ -204,7 +214,8 @@ static void quoted(FILE *out, const char *s)
 int report_csv(const struct report *r, FILE *out)
 {
 	fputs("trace,policy,blocks,bytes_rank,bytes_all,requests,references,block_hits,prefix_hits,"
-	      "block_hit_rate,prefix_hit_rate,inserted,evicted,examined,tokens_saved",
+	      "block_hit_rate,prefix_hit_rate,inserted,evicted,examined,tokens_saved,"
+	      "written_per_hit",
 	      out);
 	fputs(r->tier_bytes ? ",fast_blocks,fast_hits,fast_evicted,promoted_bytes,"
 			      "written_through_bytes\n" : "\n", out);
@@ -222,11 +233,11 @@ int report_csv(const struct report *r, FILE *out)
 			fputc(',', out);
 		fprintf(out,
 			",%u,%u,%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64
-			",%" PRIu64,
+			",%" PRIu64 ",%.4f",
 			run->refs->n_requests, run->refs->n_refs, c->block_hits, c->prefix_hits,
 			report_rate(c->block_hits, run->refs),
 			report_rate(c->prefix_hits, run->refs), c->inserted, c->evicted,
-			c->examined, tokens_saved(r, run));
+			c->examined, tokens_saved(r, run), written_per_hit(c));
 		if (r->tier_bytes)
 			fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
 				run->fast_blocks, run->tier.hits, run->tier.evicted,
@@ -266,6 +277,7 @@ static void json_run(const struct report *r, const struct run *run, struct skv_b
 	skv_jout_field_u64(b, "evicted", run->counts.evicted);
 	skv_jout_field_u64(b, "examined", run->counts.examined);
 	skv_jout_field_u64(b, "tokens_saved", tokens_saved(r, run));
+	field_rate(b, "written_per_hit", written_per_hit(&run->counts));
 	if (r->tier_bytes) {
 		skv_jout_field_u64(b, "fast_blocks", run->fast_blocks);
 		skv_jout_field_u64(b, "fast_hits", run->tier.hits);
