@@ -318,16 +318,14 @@ static void count_birth(struct reuse *o)
 		worth_update(o->worth);
 }
 
-static uint32_t origin_born(uint32_t how) { return how & SKV_BORN_LAST ? 1 : 0; }
+static uint32_t tag_born(bool last) { return tag_of(last, 0); }
 
-static uint32_t tag_born(uint32_t how) { return tag_of(origin_born(how), 0); }
-
-static void born(void *state, struct skv_policy_block *b, uint32_t how)
+static void born(void *state, struct skv_policy_block *b, bool last)
 {
 	struct reuse *o = state;
 
 	b->freq = take_ghost(o, b->hash) ? 1 : 0;
-	b->tag = tag_of(origin_born(how), b->freq);
+	b->tag = tag_of(last, b->freq);
 	count_birth(o);
 	take_sample(o, b->use, b->born);
 }
@@ -382,14 +380,14 @@ static void evicted(void *state, const struct skv_policy_block *b, struct skv_po
 	add_ghost(o, b->hash, at.queue, o->worth ? age_of(o, at.key) : 0);
 }
 
-static bool admit(void *state, const struct skv_policy_block *b, uint32_t how,
+static bool admit(void *state, const struct skv_policy_block *b, bool last,
 		  struct skv_policy_place at)
 {
 	const struct reuse *o = state;
 	uint64_t age = age_of(o, at.key);
 	struct ghost g;
 	bool back = ghosts_find(&o->ghosts, b->hash, &g);
-	uint32_t class = class_of(origin_born(how), back ? 1 : 0);
+	uint32_t class = class_of(last, back ? 1 : 0);
 
 	/* What was used since the last birth belongs to requests at hand. */
 	return o->gone < size(o) ||
@@ -397,10 +395,10 @@ static bool admit(void *state, const struct skv_policy_block *b, uint32_t how,
 				   worth_of(o->worth, at.queue < CLASSES ? at.queue : 0, age));
 }
 
-static void refused(void *state, const struct skv_policy_block *b, uint32_t how)
+static void refused(void *state, const struct skv_policy_block *b, bool last)
 {
 	struct reuse *o = state;
-	uint32_t class = class_of(origin_born(how), take_ghost(o, b->hash) ? 1 : 0);
+	uint32_t class = class_of(last, take_ghost(o, b->hash) ? 1 : 0);
 
 	count_birth(o);
 	take_sample(o, b->use, 0);

@@ -38,11 +38,11 @@ static void destroy(void *state)
 	skv_free(s);
 }
 
-static void born(void *state, struct skv_policy_block *b, uint32_t how)
+static void born(void *state, struct skv_policy_block *b, bool last)
 {
 	struct s3fifo *s = state;
 
-	(void)how;
+	(void)last;
 	b->tag = exact_ghosts_take(&s->ghosts, b->hash) ? MAIN : SMALL;
 }
 

@@ -154,7 +154,7 @@ static void remove_block(struct cache *c, uint32_t id)
 
 /* False: the policy would rather keep the one that goes next than admit `in` (NULL = it is not
  * asked). */
-static bool evict_one(struct cache *c, const struct skv_policy_block *in, uint32_t how)
+static bool evict_one(struct cache *c, const struct skv_policy_block *in, bool last)
 {
 	struct top t = first_top(c);
 
@@ -163,7 +163,7 @@ static bool evict_one(struct cache *c, const struct skv_policy_block *in, uint32
 		t = first_top(c);
 		assert(t.id != NO_BLOCK);
 	}
-	if (in && c->ops->admit && !c->ops->admit(c->state, in, how, t.at))
+	if (in && c->ops->admit && !c->ops->admit(c->state, in, last, t.at))
 		return false;
 	remove_block(c, t.id);
 	if (c->ops->evicted)
@@ -201,28 +201,28 @@ static void link_up(struct cache *c, uint32_t id)
 		c->cell[c->t->parent[id]].below++;
 }
 
-static void insert(struct cache *c, uint32_t id, uint64_t born, uint32_t how)
+static void create(struct cache *c, uint32_t id, uint64_t born, bool last)
 {
 	struct cell *cell = &c->cell[id];
 
 	assert(cell->place == 0 && c->n.blocks < c->capacity);
+	c->n.blocks++;
 	cell->b = (struct skv_policy_block){ .hash = hash_of(c, id), .use = next_use(c),
 					     .born = born };
-	c->n.blocks++;
+	if (c->ops->born)
+		c->ops->born(c->state, &cell->b, last);
+}
+
+static void insert(struct cache *c, uint32_t id)
+{
+	const struct cell *cell = &c->cell[id];
+
 	assert(!c->slow || c->slow->cell[id].place);
 	if (c->slow) {
 		c->r->tier.promoted += cell->found;
 		c->r->tier.written += !cell->found;
 	}
-	if (c->ops->born)
-		c->ops->born(c->state, &cell->b, how);
 	enqueue(c, id);
-}
-
-/* How the block at `i` of a request was born. */
-static uint32_t birth(const struct request_hits *h, uint32_t i, uint32_t last)
-{
-	return (i == last ? SKV_BORN_LAST : 0) | (h->prefix ? SKV_BORN_BELOW : 0);
 }
 
 /* Was the block at position `i` of request `q` found there, so that the lookup used it? */
@@ -269,9 +269,10 @@ static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32
 		if (!is_wanted(c, q, i, h))
 			continue;
 		if (c->n.blocks == c->capacity)
-			evict_one(c, NULL, 0);
+			evict_one(c, NULL, false);
 		link_up(c, ref[i]);
-		insert(c, ref[i], ++c->births, birth(h, i, last));
+		create(c, ref[i], ++c->births, i == last);
+		insert(c, ref[i]);
 		h->written++;
 	}
 }
@@ -291,18 +292,12 @@ static uint32_t list_absent(struct cache *c, uint32_t q, uint32_t first, uint32_
 struct newcomers {
 	const uint32_t *v;
 	uint32_t n;
-	bool below; /* blocks that are there are before them */
 };
 
 static struct skv_policy_block facts_of(const struct cache *c, const struct newcomers *in,
 					uint32_t i)
 {
 	return (struct skv_policy_block){ .hash = hash_of(c, in->v[i]), .use = c->uses };
-}
-
-static uint32_t birth_of(const struct newcomers *in, uint32_t i)
-{
-	return (i + 1 == in->n ? SKV_BORN_LAST : 0) | (in->below ? SKV_BORN_BELOW : 0);
 }
 
 /* Makes room for those from `at` on. Returns for how many; fewer than all: the policy does not
@@ -315,7 +310,7 @@ static uint32_t make_room(struct cache *c, const struct newcomers *in, uint32_t 
 	while (at + got < in->n) {
 		struct skv_policy_block b = facts_of(c, in, at + got);
 
-		if (!evict_one(c, &b, birth_of(in, at + got)))
+		if (!evict_one(c, &b, at + got + 1 == in->n))
 			break;
 		got++;
 	}
@@ -328,7 +323,7 @@ static void refuse(struct cache *c, const struct newcomers *in, uint32_t from)
 	for (uint32_t i = from; i < in->n; i++) {
 		struct skv_policy_block b = facts_of(c, in, i);
 
-		c->ops->refused(c->state, &b, birth_of(in, i));
+		c->ops->refused(c->state, &b, i + 1 == in->n);
 	}
 }
 
@@ -352,12 +347,12 @@ static void let_go(struct cache *c, uint32_t first, uint32_t end)
 }
 
 /* As the core does: room is made for all of them first, by others than the request's own; they
- * come in tail first, numbered head first; what the policy does not admit stays out, and what is
+ * are born head first and come in tail first; what the policy does not admit stays out, and what is
  * behind as many blocks as the capacity. */
 static void write_together(struct cache *c, uint32_t q, uint32_t first, uint32_t end,
 			   struct request_hits *h)
 {
-	struct newcomers in = { .v = c->absent, .below = h->prefix > 0 };
+	struct newcomers in = { .v = c->absent };
 	const uint32_t begin = c->t->first[q];
 	uint64_t room = c->capacity - c->n.blocks;
 
@@ -375,9 +370,10 @@ static void write_together(struct cache *c, uint32_t q, uint32_t first, uint32_t
 	h->written = in.n;
 	for (uint32_t i = 0; i < in.n; i++)
 		link_up(c, in.v[i]);
+	for (uint32_t i = 0; i < in.n; i++)
+		create(c, in.v[i], ++c->births, i + 1 == in.n);
 	for (uint32_t i = in.n; i-- > 0;)
-		insert(c, in.v[i], c->births + i + 1, birth_of(&in, i));
-	c->births += in.n;
+		insert(c, in.v[i]);
 }
 
 static void write_absent(struct cache *c, uint32_t q, uint32_t first, uint32_t end,

@@ -77,7 +77,7 @@ void cache_use(struct cache *c, uint32_t id)
 	f->freq += f->freq < SKV_POLICY_FREQ;
 }
 
-void cache_insert(struct cache *c, uint32_t id, uint32_t parent, uint32_t how)
+void cache_insert(struct cache *c, uint32_t id, uint32_t parent, bool last)
 {
 	struct cache_block *b = &c->block[id];
 
@@ -94,7 +94,7 @@ void cache_insert(struct cache *c, uint32_t id, uint32_t parent, uint32_t how)
 			cache_replace(c, parent);
 	}
 	if (c->ops->born)
-		c->ops->born(c->state, &b->facts, how);
+		c->ops->born(c->state, &b->facts, last);
 	put(c, id);
 }
 
@@ -194,7 +194,6 @@ uint32_t cache_request(struct cache *c, const uint32_t *ids, uint32_t n, uint32_
 	for (uint32_t i = 0; i < n; i++)
 		if (c->block[ids[i]].absent)
 			cache_insert(c, ids[i], i ? ids[i - 1] : 0,
-				     (i + 1 == n ? SKV_BORN_LAST : 0) |
-					     (head ? SKV_BORN_BELOW : 0));
+				     i + 1 == n);
 	return hits;
 }

@@ -34,7 +34,7 @@ void cache_destroy(struct cache *c);
 /* Uses of a block that is in. */
 void cache_use(struct cache *c, uint32_t id);
 /* In, below `parent` (0 = nobody); evicts one if it is full. */
-void cache_insert(struct cache *c, uint32_t id, uint32_t parent, uint32_t how);
+void cache_insert(struct cache *c, uint32_t id, uint32_t parent, bool last);
 /* Evicts one: its id, 0 = there is none. */
 uint32_t cache_evict(struct cache *c);
 /* Out, not by the policy. */

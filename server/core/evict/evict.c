@@ -302,12 +302,6 @@ static bool as_placed(const struct instance *inst, struct block *b, const struct
 	return may_go;
 }
 
-uint32_t newcomer_birth(const struct newcomers *in, uint32_t i)
-{
-	assert(i < in->n);
-	return (i + 1 == in->n ? SKV_BORN_LAST : 0) | (in->below ? SKV_BORN_BELOW : 0);
-}
-
 void evict_count(struct partition *p, struct instance *inst)
 {
 	ASSERT_EXCLUSIVE(p);
@@ -534,7 +528,7 @@ static bool admitted(const struct scope *c, const struct block *victim, const st
 	const struct group *g = f->set->group;
 	struct newcomers *in = c->w.in;
 	struct skv_policy_block b = { .hash = 0 };
-	uint32_t how = 0;
+	bool last = false;
 
 	if (!in || !g->policy->admit || f->which < EVICT_FIRST || (in->group && in->group != g))
 		return true;
@@ -545,9 +539,9 @@ static bool admitted(const struct scope *c, const struct block *victim, const st
 
 		at = at < in->n ? at : in->n - 1;
 		b.hash = in->hash[at];
-		how = newcomer_birth(in, (uint32_t)at);
+		last = at + 1 == in->n;
 	}
-	in->refused = !g->policy->admit(g->policy_state, &b, how, place_of(f));
+	in->refused = !g->policy->admit(g->policy_state, &b, last, place_of(f));
 	return !in->refused;
 }
 

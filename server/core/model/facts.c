@@ -56,21 +56,22 @@ void evict_expect(const struct block *b)
 		g->policy->prefetch(g->policy_state, evict_hash(inst, b->key));
 }
 
-void evict_born(struct partition *p, struct block *b, uint32_t how)
+void evict_born(struct partition *p, struct block *b, bool last)
 {
-	const struct instance *inst = block_instance(b);
+	struct instance *inst = block_instance(b);
 	const struct group *g = inst->group;
 	struct skv_policy_block facts;
 
+	blocks_count(p, inst, 1);
 	if (inst->retired)
 		return;
 	facts = evict_facts(inst, b);
 	facts.freq = facts.tag = 0; /* an entry kept for its children still has those of an earlier
 				     * life */
 	if (p->loading && !p->learning)
-		facts.tag = g->policy->tag_born ? g->policy->tag_born(how) : 0;
+		facts.tag = g->policy->tag_born ? g->policy->tag_born(last) : 0;
 	else if (g->policy->born)
-		g->policy->born(g->policy_state, &facts, how);
+		g->policy->born(g->policy_state, &facts, last);
 	evict_keep(b, &facts);
 }
 

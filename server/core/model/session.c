@@ -349,12 +349,9 @@ uint64_t session_grace_end(const struct partition *p, const struct session *s)
 	return s->deadline_at + (s->grace_ms > grace ? s->grace_ms : grace);
 }
 
-uint32_t session_birth(const struct session *s, uint32_t i)
+bool session_is_last(const struct session *s, uint32_t i)
 {
-	bool below = s->has_parent || s->outcome[0] != SKV_START_WRITE;
-
-	return (i + 1 == s->n_write && !s->independent ? SKV_BORN_LAST : 0) |
-	       (below ? SKV_BORN_BELOW : 0);
+	return i + 1 == s->n_write && !s->independent;
 }
 
 void session_partial(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use)
@@ -372,7 +369,7 @@ void session_partial(struct partition *p, struct session *s, uint32_t i, bool su
 				commit_slot(p, b, spec, NULL);
 		block_use(b, use);
 		if (born)
-			evict_born(p, b, session_birth(s, i));
+			evict_born(p, b, session_is_last(s, i));
 		block_update_live(p, b);
 		evict_consider(p, b);
 	} else {

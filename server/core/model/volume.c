@@ -299,13 +299,10 @@ int location_fill(struct file_table *t, const struct partition *p, const struct 
 
 void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum)
 {
-	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 
 	ASSERT_EXCLUSIVE(p);
 	block_touch(p, b);
-	if (!block_has_committed(inst, b))
-		blocks_count(p, inst, 1);
 	slot_set_state(s, SLOT_COMMITTED);
 	s->has_checksum = sum != NULL;
 	s->checksum = sum ? *sum : 0;

@@ -56,21 +56,38 @@ static const uint64_t *sum_of(const struct session *s, const uint64_t *sums, uin
 	return sums ? &sums[(size_t)i * columns + column] : NULL;
 }
 
+/* Reports the blocks that the session creates to their policy, in the order of the chain. */
+static void report_births(struct partition *p, const struct session *s, const uint8_t *success,
+			  uint64_t use)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = 0; i < s->n_write; i++) {
+		struct block *b;
+
+		core_let_read(p->core, i);
+		if (i + 1 < s->n_write && s->write[i + 1].specs && !p->loading) /* no policy is
+										 * asked then */
+			evict_expect(block_get(p, s->write[i + 1].block));
+		if (!success[i] || !s->write[i].specs)
+			continue;
+		b = block_get(p, s->write[i].block);
+		block_use(b, use);
+		if (!block_has_committed(block_instance(b), b))
+			evict_born(p, b, session_is_last(s, i));
+	}
+}
+
 static void commit_block(struct partition *p, const struct session *s, uint32_t i,
-			 const uint8_t *success, const uint64_t *sums, uint64_t use)
+			 const uint8_t *success, const uint64_t *sums)
 {
 	const struct session_write *w = &s->write[i];
 	const bool followed = i + 1 < s->n_write && success[i + 1] && s->write[i + 1].specs;
 	struct block *b = block_get(p, w->block);
-	bool born = !block_has_committed(block_instance(b), b);
 
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 		if (w->specs >> spec & 1)
 			commit_slot(p, b, spec, sum_of(s, sums, i, spec));
-	block_use(b, use);
-	if (born)
-		evict_born(p, b, session_birth(s, i));
 	block_update_live(p, b);
 	evict_consider_above(p, b, followed ? block_get(p, s->write[i + 1].block) : NULL);
 }
@@ -92,15 +109,14 @@ static void finish_session(struct partition *p, struct session *s, const uint8_t
 	ASSERT_EXCLUSIVE(p);
 	assert(s->inst && !s->ending);
 	s->finished_as = hash_outcome(success, s->n_write);
+	report_births(p, s, success, use);
 	for (uint32_t i = s->n_write; i-- > 0;) {
 		/* From the end: who reads in between finds none, or the last. */
 		core_let_read(p->core, i);
-		if (i && s->write[i - 1].specs && !p->loading) /* no policy is asked then */
-			evict_expect(block_get(p, s->write[i - 1].block));
 		if (!s->write[i].specs)
 			continue; /* deleted */
 		if (success[i]) {
-			commit_block(p, s, i, success, sums, use);
+			commit_block(p, s, i, success, sums);
 			s->committed++;
 		} else {
 			session_release(p, s, i, hold_until);

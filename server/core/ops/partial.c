@@ -63,7 +63,7 @@ static void partial_apply(struct partition *p, struct change *ch)
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = t->n; i-- > 0;) {
+	for (uint32_t i = 0; i < t->n; i++) {
 		const struct ended *e = &t->v[i];
 		struct session *s = e->session;
 

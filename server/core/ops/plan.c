@@ -154,8 +154,7 @@ static int list_newcomers(const struct skv_start_req *req, struct skv_arena *a, 
 			hash[n++] = evict_hash(inst, req->keys[i]);
 	assert(n == plan->n_write);
 	plan->newcomers = (struct newcomers){
-		.group = inst->group, .hash = hash, .n = n,
-		.below = req->has_parent || plan->outcome[0] != SKV_START_WRITE };
+		.group = inst->group, .hash = hash, .n = n };
 	return SKV_OK;
 }
 

@@ -248,8 +248,7 @@ static void cut(struct partition *p, struct plan *plan, uint64_t n, bool whole)
 		struct skv_policy_block b = { .hash = plan->newcomers.hash[i],
 					      .use = use };
 
-		g->policy->refused(g->policy_state, &b,
-				   newcomer_birth(&plan->newcomers, i));
+		g->policy->refused(g->policy_state, &b, i + 1 == plan->newcomers.n);
 	}
 }
 

@@ -139,6 +139,8 @@ static int get_slot(struct reader *rd, struct block *b, uint32_t spec, struct sk
 	slot_set_state(s, SLOT_WRITING);
 	skv_pool_set_owner(r->p->volume[before->pl.volume].pool, run.slab, run.first, block_id(b));
 	used_add(r->p, rd->inst, s->volume, (int64_t)rd->inst->spec.specs[spec].size);
+	if (!block_has_committed(rd->inst, b))
+		blocks_count(r->p, rd->inst, 1);
 	commit_slot(r->p, b, spec, flags & CHUNK_CHECKSUM ? &sum : NULL);
 	return SKV_OK;
 }

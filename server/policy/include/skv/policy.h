@@ -5,7 +5,7 @@
  * and ranks the tops. The holder of the blocks (the core, the simulator) also holds the queues, as
  * heaps (skv/heap.h):
  *
- *	  birth     born(), then place()
+ *	  birth     born() of all blocks that are written together, head first; then place()
  *	  use       no call: the block's `use` and `freq` change, its position does not
  *	  eviction  of the tops of all queues, as they stand, the lowest-ranked one is examined:
  *	            look() either lets it go, and evicted() follows, or it is placed again, with
@@ -52,10 +52,6 @@ struct skv_policy_block {
 	uint32_t tag;  /* the policy's own, 0..SKV_POLICY_TAGS - 1; 0 before birth */
 };
 
-/* Flags of a birth. */
-#define SKV_BORN_LAST 1u  /* the last of the blocks written together */
-#define SKV_BORN_BELOW 2u /* the blocks written together continue an existing chain */
-
 struct skv_policy_place {
 	uint32_t queue; /* below n_queues */
 	uint64_t key;   /* below SKV_POLICY_INNER */
@@ -83,11 +79,12 @@ struct skv_policy_ops {
 	/* born() or evicted() of a block with this hash follows soon: prefetches what they read.
 	 * NULL: nothing. */
 	void (*prefetch)(const void *state, uint64_t hash);
-	/* A block was created; `how`: SKV_BORN_*. May set freq and tag. NULL: nothing to do. */
-	void (*born)(void *state, struct skv_policy_block *b, uint32_t how);
+	/* A block was created; `last`: the last of the blocks written together. May set freq and
+	 * tag. NULL: nothing to do. */
+	void (*born)(void *state, struct skv_policy_block *b, bool last);
 	/* What born() makes of the tag where nothing is known of the block's key: of one that was
 	 * born while there was no state. NULL: 0. */
-	uint32_t (*tag_born)(uint32_t how);
+	uint32_t (*tag_born)(bool last);
 	/* A block that is older than the state: after a restart (`own`: the tag is this policy's),
 	 * or after a change of policy. Once per block, before it is placed; `hash` is not valid.
 	 * NULL: nothing to do. */
@@ -106,11 +103,11 @@ struct skv_policy_ops {
 	void (*evicted)(void *state, const struct skv_policy_block *b, struct skv_policy_place at);
 	/* Is a block about to be born (only `hash` is valid) worth more than the one at the top
 	 * there, which would be evicted for it? NULL: always. */
-	bool (*admit)(void *state, const struct skv_policy_block *b, uint32_t how,
+	bool (*admit)(void *state, const struct skv_policy_block *b, bool last,
 		      struct skv_policy_place at);
 	/* A block (only `hash` and `use`, now, are valid) was not admitted. NULL if and only if
 	 * `admit` is. */
-	void (*refused)(void *state, const struct skv_policy_block *b, uint32_t how);
+	void (*refused)(void *state, const struct skv_policy_block *b, bool last);
 };
 
 /* The hash by which policies recognise a block: of its key, and of the name of its instance, which

@@ -17,7 +17,6 @@ struct newcomers {
 	const uint64_t *hash;      /* [n]; n 0 = nothing is known of them */
 	uint32_t n;
 	uint32_t at;  /* of these the first that has no room yet */
-	bool below;   /* they continue a chain */
 	bool refused; /* result: this one, and those after it */
 	bool full;    /* result: blocks of the same request (`kept`) were not evicted */
 };
@@ -67,8 +66,6 @@ bool evict_below_tenant_share(struct partition *p, uint32_t volume, const struct
 bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b,
 		     uint64_t now);
 
-/* How it would be born: SKV_BORN_*. */
-uint32_t newcomer_birth(const struct newcomers *in, uint32_t i);
 /* Counts an evicted block of the instance. */
 void evict_count(struct partition *p, struct instance *inst);
 

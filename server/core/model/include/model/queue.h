@@ -90,8 +90,9 @@ uint64_t evict_hash(const struct instance *inst, struct skv_key key);
 struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b);
 /* It will be committed soon: prefetches what its policy reads then. */
 void evict_expect(const struct block *b);
-/* The block was created; `how`: SKV_BORN_*. */
-void evict_born(struct partition *p, struct block *b, uint32_t how);
+/* Counts a block that is committed at once, and reports it to its policy. `last`: the last one of
+ * its chain that is written together. */
+void evict_born(struct partition *p, struct block *b, bool last);
 /* A record says that the block goes: a standby's policy learns of it. (Whether it was evicted or
  * deleted it does not say.) */
 void evict_followed(const struct partition *p, struct block *b);

@@ -81,8 +81,8 @@ bool session_is_named(const struct session *s);
 void session_forget_due(struct partition *p, uint64_t now);
 /* Was the block of its i-th write deleted while it was written? Not of an anonymous session. */
 bool session_deleted(const struct session *s, uint32_t i);
-/* How the block of its i-th write is created: SKV_BORN_*. */
-uint32_t session_birth(const struct session *s, uint32_t i);
+/* Is its i-th write the last one of a chain? */
+bool session_is_last(const struct session *s, uint32_t i);
 /* When writers of its uncommitted slots must have stopped. */
 uint64_t session_grace_end(const struct partition *p, const struct session *s);
 /* Ends the i-th write by itself, committed or given up; an anonymous session ends with its last one

@@ -126,6 +126,7 @@ int location_fill(struct file_table *t, const struct partition *p, const struct 
 		  const struct block *b, uint32_t spec, struct skv_location *out);
 int location_of_slot(struct file_table *t, const struct partition *p, const struct slot *s,
 		     uint64_t length, struct skv_location *out);
+/* The slot has been written. Its block is counted elsewhere (evict_born, blocks_count). */
 void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* Layout of an instance's spec in the storage's files. */
 struct geometry volume_geometry(const struct volume *sp, const struct skv_instance_spec *i,
