@@ -199,8 +199,8 @@ static const struct skv_table quota_table =
 
 static const char *const shares[] = { "group", "proportional", "fixed", NULL };
 
-static const char *const group_policy_texts[] = { "", "reuse", "lru", "s3fifo", "ttl",
-						      "selective", NULL };
+static const char *const group_policy_texts[] = { "", "reuse", "deferred", "selective", "lru",
+						      "s3fifo", "ttl", NULL };
 #define T struct skv_group_spec
 static const struct skv_field group_rows[] = {
 	SKV_NUMBER(T, capacity, 1, .flags = SIZE),
@@ -229,7 +229,7 @@ static const struct skv_field group_rows[] = {
 		   .doc = "Between two steps."),
 	SKV_NUMBER(T, max_idle_ms, 12, .flags = OPTIONAL,
 		   .doc = "Blocks that nobody has looked up for so long are evicted; 0 = never. Of "
-			  "policies reuse, selective, lru."),
+			  "policies reuse, deferred, selective, lru."),
 	SKV_TEXT(T, policy, 15, .texts = group_policy_texts, .max = SKV_MAX_NAME, .flags = SHORT,
 		   .doc = "Which blocks go first when room is needed; absent or empty = reuse."),
 	SKV_NUMBER(T, ttl_ms, 16, .flags = OPTIONAL,

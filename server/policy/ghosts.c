@@ -84,9 +84,10 @@ static uint32_t *count_of(const struct ghosts *g, uint16_t fact)
 
 static struct ghost ghost_of(const struct ghosts *g, uint16_t fact)
 {
-	return (struct ghost){ fact / (AGES * TIMES),
-			       age_coded(g, fact / TIMES % AGES) +
-				       ((2ull * stay(g, fact) + 1) << g->shift) / 2 };
+	const uint64_t stays = ((2ull * stay(g, fact) + 1) << g->shift) / 2;
+
+	return (struct ghost){ fact / (AGES * TIMES), age_coded(g, fact / TIMES % AGES) + stays,
+			       stays };
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -188,7 +189,7 @@ static void tell(struct ghosts *g, ghosts_expired_fn *expired, void *ctx)
 		struct ghosts_counts *c = &g->counts[g->told % TIMES];
 
 		for (uint32_t i = 0; i < GHOSTS_CLASSES * AGES; i++) {
-			struct ghost all = { i / AGES, age_coded(g, i % AGES) + stays };
+			struct ghost all = { i / AGES, age_coded(g, i % AGES) + stays, stays };
 
 			if (c->n[i])
 				expired(ctx, all, c->n[i]);

@@ -5,6 +5,7 @@
 #include <skv/policy.h>
 
 extern const struct skv_policy_ops skv_policy_reuse;
+extern const struct skv_policy_ops skv_policy_deferred;
 extern const struct skv_policy_ops skv_policy_selective;
 extern const struct skv_policy_ops skv_policy_lru;
 extern const struct skv_policy_ops skv_policy_s3fifo;

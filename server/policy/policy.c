@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const struct skv_policy_ops *const all[] = {
-	&skv_policy_reuse, &skv_policy_selective, &skv_policy_lru, &skv_policy_s3fifo,
-	&skv_policy_ttl, NULL,
+	&skv_policy_reuse, &skv_policy_deferred, &skv_policy_selective, &skv_policy_lru,
+	&skv_policy_s3fifo, &skv_policy_ttl, NULL,
 };
 
 static uint64_t mixed(uint64_t x)
@@ -28,7 +28,7 @@ uint64_t skv_policy_hash(uint64_t space, struct skv_key key)
 
 const struct skv_policy_ops *const *skv_policy_all(void) { return all; }
 
-const char *skv_policy_names(void) { return "reuse, selective, lru, s3fifo, ttl"; }
+const char *skv_policy_names(void) { return "reuse, deferred, selective, lru, s3fifo, ttl"; }
 
 const struct skv_policy_ops *skv_policy_find(const char *name)
 {

@@ -1,6 +1,6 @@
 /*
- * test_core_admission.c - starts under a policy that admits (`selective`): which blocks get no
- * slot, who is asked, and what that is worth where a working set is far larger than the store.
+ * test_core_admission.c - starts under policies that judge new blocks, where a working set is far
+ * larger than the store: under `selective` which blocks get no slot, under `deferred` which stay.
  */
 #include "core_env.h"
 
@@ -256,7 +256,7 @@ static uint32_t prefix(struct skv_key *k, uint32_t n)
  * blocks are left out, without its tail goes, which is of the least use. */
 static void a_chain_does_not_evict_its_head(void **state)
 {
-	static const char *const policies[] = { "lru", "reuse", "selective", "s3fifo" };
+	static const char *const policies[] = { "lru", "reuse", "deferred", "selective", "s3fifo" };
 	enum { HEAD = 40, OTHERS = FITS - HEAD, MORE = OTHERS + 7, ALL = HEAD + MORE };
 
 	(void)state;
@@ -293,10 +293,29 @@ static void the_first_blocks_of_a_request_are_stored(void **state)
 	assert_int_equal(prefix(k, FITS + 20), FITS);
 }
 
+static int setup_deferred(void **state)
+{
+	(void)state;
+	return make("deferred");
+}
+
+/* All blocks are stored, and a part of the working set stays once the policy has learned. */
+static void a_part_stays_where_all_is_stored(void **state)
+{
+	uint32_t refused = 0;
+
+	(void)state;
+	use_all(true, &refused);
+	assert_true(use_all(true, &refused) > ROUNDS * CHAINS * LENGTH / 4);
+	assert_int_equal(refused, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(part_of_a_working_set_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_part_stays_where_all_is_stored, setup_deferred,
+						teardown),
 		cmocka_unit_test_setup_teardown(only_who_asks, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_policies_that_admit, setup_lru, teardown),
 		cmocka_unit_test(a_chain_does_not_evict_its_head),

@@ -118,7 +118,7 @@ static void test_refused(void **state)
 	(void)state;
 	make(15, "");
 	refused(put_group("g", "mru", 0, 0), "policy",
-		"there are reuse, selective, lru, s3fifo, ttl");
+		"there are reuse, deferred, selective, lru, s3fifo, ttl");
 	/* of simulations */
 	refused(put_group("g", "sieve", 0, 0), "policy", "no policy 'sieve'");
 	refused(put_group("g", "ttl", 0, 0), "ttl_ms", "needs");
@@ -147,7 +147,7 @@ static void test_order(void **state)
 		const char *policy;
 		uint64_t victims[3]; /* of 0..14, where 0 was used three times, 2 twice, 1 last */
 	} cases[] = {
-		{ "reuse", { 3, 4, 5 } }, { "lru", { 3, 4, 5 } },
+		{ "deferred", { 3, 4, 5 } }, { "reuse", { 3, 4, 5 } }, { "lru", { 3, 4, 5 } },
 		{ "ttl", { 0, 1, 2 } }, { "s3fifo", { 1, 3, 4 } },
 	};
 

@@ -369,7 +369,7 @@ static double chats_hit(const char *policy, bool owner_goes)
 
 static void a_takeover_costs_no_hits(void **state)
 {
-	static const char *const policies[] = { "reuse", "lru", "s3fifo" };
+	static const char *const policies[] = { "deferred", "reuse", "lru", "s3fifo" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {

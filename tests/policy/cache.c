@@ -157,7 +157,7 @@ uint32_t cache_evict(struct cache *c)
 	return 0;
 }
 
-void cache_change(struct cache *c, const char *policy)
+void cache_change(struct cache *c, const char *policy, bool own)
 {
 	for (uint32_t id = 1; id <= c->n_ids; id++)
 		if (c->block[id].in)
@@ -170,7 +170,7 @@ void cache_change(struct cache *c, const char *policy)
 		if (!c->block[id].in)
 			continue;
 		if (c->ops->adopt)
-			c->ops->adopt(c->state, &c->block[id].facts, false);
+			c->ops->adopt(c->state, &c->block[id].facts, own);
 		put(c, id);
 	}
 }

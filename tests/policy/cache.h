@@ -41,8 +41,8 @@ uint32_t cache_evict(struct cache *c);
 void cache_remove(struct cache *c, uint32_t id);
 /* Placed again, as after a lease. */
 void cache_replace(struct cache *c, uint32_t id);
-/* From now on by another policy. */
-void cache_change(struct cache *c, const char *policy);
+/* From now on by another policy; `own`: by a fresh state of the same one, as after a restart. */
+void cache_change(struct cache *c, const char *policy, bool own);
 /* A request for the chain ids[0..n-1]: what is in is used, what is not inserted.
  * Returns how many were in. */
 uint32_t cache_request(struct cache *c, const uint32_t *ids, uint32_t n, uint32_t *prefix);

@@ -20,7 +20,10 @@ static uint64_t hash_of(uint64_t n)
 	return n ^ n >> 31;
 }
 
-static struct ghost ghost_of(uint64_t i) { return (struct ghost){ i % GHOSTS_CLASSES, i % 5000 }; }
+static struct ghost ghost_of(uint64_t i)
+{
+	return (struct ghost){ .class = i % GHOSTS_CLASSES, .age = i % 5000 };
+}
 
 #define WANT 20000u
 #define ADDS (10u * WANT)

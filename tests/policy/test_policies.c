@@ -336,6 +336,95 @@ static void test_reuse_pays(void **state)
 	}
 }
 
+/* Blocks come round and round, and the cache has room for a part of them. Returns the hits of the
+ * last quarter, and leaves the cache. */
+static uint32_t rounds(const char *policy)
+{
+	enum { ROUNDS = 80 };
+	uint32_t hits = 0;
+
+	cache_make(&c, policy, IDS / 2, IDS);
+	for (uint32_t i = 0; i < ROUNDS * IDS; i++) {
+		const uint32_t id = 1 + i % IDS;
+
+		hits += c.block[id].in && i >= ROUNDS * IDS / 4 * 3;
+		if (c.block[id].in)
+			cache_use(&c, id);
+		else
+			cache_insert(&c, id, 0, 0);
+		assert_true(c.block[id].in);
+	}
+	return hits;
+}
+
+/* All blocks of a working set that does not fit are stored, and a part of them stays. */
+static void test_deferred_keeps_a_part(void **state)
+{
+	(void)state;
+	assert_int_equal(rounds("lru"), 0);
+	cache_destroy(&c);
+	assert_true(rounds("reuse") < IDS);
+	cache_destroy(&c);
+	assert_true(rounds("deferred") > 5 * IDS);
+	cache_destroy(&c);
+}
+
+static bool is_deferred(uint32_t id)
+{
+	return c.block[id].in && skv_heap_which(c.block[id].place) == c.ops->n_queues - 1;
+}
+
+/* A start of twelve blocks. Returns the first of them, or 0 if not all of them are deferred. */
+static uint32_t start_defers(void)
+{
+	uint32_t ids[12], n = 0, n_deferred = 0;
+
+	for (uint32_t i = 0; i < 12; i++)
+		cache_evict(&c);
+	for (uint32_t id = 1; n < 12; id++)
+		if (!c.block[id].in)
+			ids[n++] = id;
+	c.stamp++;
+	c.stamp_step = 0; /* one call */
+	for (uint32_t i = 0; i < 12; i++)
+		cache_insert(&c, ids[i], 0, false);
+	c.stamp_step = 1;
+	for (uint32_t i = 0; i < 12; i++)
+		n_deferred += is_deferred(ids[i]);
+	return n_deferred == 12 ? ids[0] : 0;
+}
+
+/* A deferred block goes before all others, but not once it was used. A restart keeps both. (It also
+ * ends debts, which are paid first.) */
+static void test_deferred_goes_first(void **state)
+{
+	uint32_t used = 0, n = 0;
+
+	(void)state;
+	rounds("deferred");
+	for (uint32_t i = 0; !used && i < 64; i++)
+		used = start_defers();
+	assert_true(used);
+	assert_true(c.ops->last_use(c.state, c.ops->place(c.state, &c.block[used].facts)) <
+		    c.block[used].facts.use); /* as old as a block that is not deferred */
+	cache_change(&c, "deferred", true);
+	assert_true(is_deferred(used));
+	cache_use(&c, used);
+	for (uint32_t id = 1; id <= IDS; id++)
+		n += is_deferred(id) && id != used;
+	assert_true(n > 2);
+	while (n--) {
+		bool was[IDS + 1] = { false };
+
+		for (uint32_t id = 1; id <= IDS; id++)
+			was[id] = is_deferred(id) && id != used;
+		assert_true(was[cache_evict(&c)]);
+	}
+	assert_true(c.block[used].in && c.n.blocks > 1);
+	assert_true(cache_evict(&c) != used && c.block[used].in && !is_deferred(used));
+	cache_destroy(&c);
+}
+
 /* Without memory for what it remembers, reuse is least recently used. */
 static void test_reuse_without_memory(void **state)
 {
@@ -408,7 +497,7 @@ static void test_change(void **state)
 					ids[k] = 1 + chain * 30 + k;
 				cache_request(&c, ids, n, &prefix);
 				if (round == 150)
-					cache_change(&c, (*to)->name);
+					cache_change(&c, (*to)->name, *to == *from);
 			}
 			while (c.n.blocks)
 				assert_true(cache_evict(&c) != 0);
@@ -485,6 +574,8 @@ int main(void)
 		cmocka_unit_test(test_sieve),
 		cmocka_unit_test(test_s3fifo),
 		cmocka_unit_test(test_reuse_pays),
+		cmocka_unit_test(test_deferred_keeps_a_part),
+		cmocka_unit_test(test_deferred_goes_first),
 		cmocka_unit_test(test_reuse_without_memory),
 		cmocka_unit_test(test_same_order_same_victims),
 		cmocka_unit_test(test_change),

@@ -83,7 +83,7 @@ static double run(const struct skv_trace *t, uint64_t blocks, const char *policy
 
 static void compare(const char *name, uint64_t blocks)
 {
-	static const char *const policies[] = { "reuse", "lru" };
+	static const char *const policies[] = { "reuse", "deferred", "lru" };
 	struct skv_trace t = { 0 };
 	char path[600], why[256];
 	FILE *in;

@@ -117,7 +117,7 @@ struct skv_group_spec {
 	uint32_t reclaim_step_percent;
 	uint32_t reclaim_period_ms;
 	uint64_t max_idle_ms; /* blocks not looked up for this long are evicted; for policies
-			       * ordered by use: reuse, selective, lru */
+			       * ordered by use: reuse, deferred, selective, lru */
 	uint32_t high_percent; /* watermarks as a storage's, of the group's capacity (or its
 				* storages', if less) */
 	uint32_t low_percent;

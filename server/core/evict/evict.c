@@ -142,10 +142,11 @@ static void rank(const struct partition *p, struct first *f)
 		f->rank = f->use = f->key;
 		return;
 	}
-	f->use = g->policy->by_use && !is_held(f)
-			 ? place_of(f).key
-			 : mark_use(atomic_load_explicit(&block_get(p, f->id)->mark,
-							 memory_order_relaxed));
+	f->use = !g->policy->by_use || is_held(f)
+			 ? mark_use(atomic_load_explicit(&block_get(p, f->id)->mark,
+							 memory_order_relaxed))
+		 : g->policy->last_use ? g->policy->last_use(g->policy_state, place_of(f))
+				       : place_of(f).key;
 	f->rank = is_held(f) ? 0 : g->policy->rank(g->policy_state, place_of(f));
 }
 

@@ -37,8 +37,8 @@ int policy_check(const struct skv_group_spec *g, struct skv_error *err)
 				"only policy 'ttl' goes by age, not '%s'", policy->name);
 	if (g->max_idle_ms && !policy->by_use)
 		return skv_fail(err, SKV_E_INVALID, "max_idle_ms",
-				"policy '%s' does not keep the order of uses; reuse, selective and "
-				"lru do",
+				"policy '%s' does not keep the order of uses; reuse, deferred, "
+				"selective and lru do",
 				policy->name);
 	return SKV_OK;
 }

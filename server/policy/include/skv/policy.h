@@ -99,6 +99,9 @@ struct skv_policy_ops {
 	 * least recently used. Constant between calls of functions other than place(), look() and
 	 * evicted(). */
 	uint64_t (*rank)(void *state, struct skv_policy_place at);
+	/* The last use by which the top there is compared with blocks of other groups. NULL: its
+	 * own. */
+	uint64_t (*last_use)(void *state, struct skv_policy_place at);
 	/* It was chosen as above and is evicted from there. NULL: nothing to do. */
 	void (*evicted)(void *state, const struct skv_policy_block *b, struct skv_policy_place at);
 	/* Is a block about to be born (only `hash` is valid) worth more than the one at the top
