@@ -74,10 +74,6 @@ static_assert(offsetof(struct skv_hf3fs_cqe, userdata) == 16, "hf3fs_cqe.userdat
 #define SKV_HF3FS_FUNCTIONS(X)                                                                    \
 	/* True: an open file or directory of 3FS. One ioctl, a trip to the daemon. */            \
 	X(is_hf3fs, bool, (int fd))                                                               \
-	/* strlen + 1 of the mount point that `path` lies below, or -1; a result above            \
-	 * `size`: nothing was copied. */                                                         \
-	/* Throws when `path` is not there. */                                                    \
-	X(extract_mount_point, int, (char *mount_point, int size, const char *path))              \
 	/* 0 or -EINVAL. Fills the struct; memory and symbolic link are the caller's. */          \
 	X(iovwrap, int, (struct skv_hf3fs_iov * iov, void *base, const uint8_t id[16],            \
 			 const char *mount_point,                                                 \
@@ -109,10 +105,8 @@ static_assert(offsetof(struct skv_hf3fs_cqe, userdata) == 16, "hf3fs_cqe.userdat
 	X(wait_for_ios, int, (const struct skv_hf3fs_ior *ior, struct skv_hf3fs_cqe *cqes, int n, \
 			      int min,                                                            \
 			      const struct timespec *until))                                      \
-	/* 0 or a positive errno. Overruns its stack with n > SKV_HF3FS_PUNCH_MAX. */             \
+	/* 0 or a positive errno. Edges of whole chunks. Overruns its stack with n > 1000. */     \
 	X(punchhole, int, (int fd, int n, const size_t *start, const size_t *end, size_t flags))
-
-#define SKV_HF3FS_PUNCH_MAX 1000
 
 /* ioctl(fd, SKV_HF3FS_IOC_MAGIC, &uint32_t) says SKV_HF3FS_MAGIC on 3FS (3FS
  * src/lib/api/fuse.h). */

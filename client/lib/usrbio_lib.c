@@ -1,14 +1,15 @@
 /*
  * usrbio_lib.c - loads 3FS's client library (see usrbio_lib.h).
  *
- * Owns the one loaded table of the process. Its functions are C by name, but C++ inside: what would
- * throw is kept from them here.
+ * Owns the one loaded table of the process. Its functions are C by name, but C++ inside.
  */
 #include "usrbio_lib.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -124,34 +125,29 @@ bool skv_usrbio_is_3fs(int fd)
 int skv_usrbio_mount_point(const struct skv_usrbio_lib *lib, const char *path, char *out,
 			   size_t size, struct skv_error *err)
 {
-	int n;
+	char at[PATH_MAX], virt[PATH_MAX + sizeof SKV_USRBIO_VIRT];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool ours = fd >= 0 && lib->is_hf3fs(fd);
+	const bool known = fd >= 0 && realpath(path, at);
+	const int error = errno;
+	size_t n = 0;
 
-	if (access(path, F_OK) != 0) /* the library throws */
+	if (fd >= 0)
+		close(fd);
+	if (!known)
 		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "%s: %s", path,
-				strerror(errno));
-	n = lib->extract_mount_point(out, size > INT_MAX ? INT_MAX : (int)size, path);
-	if (n > 0 && (size_t)n <= size)
-		return SKV_OK;
-	return skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point",
-			n > 0 ? "%s: its mount point is too long"
-			      : "%s does not lie on a mounted 3FS",
-			path);
-}
-
-int skv_usrbio_punch(const struct skv_usrbio_lib *lib, int fd, size_t chunk, size_t n,
-		     const size_t *start, const size_t *end, struct skv_error *err)
-{
-	for (size_t i = 0; i < n; i++)
-		if (chunk == 0 || start[i] % chunk || end[i] % chunk || start[i] >= end[i])
-			return skv_fail(err, SKV_E_INVALID, "ranges",
-					"range %zu is not made of whole chunks of %zu bytes", i,
-					chunk);
-	for (size_t at = 0; at < n; at += SKV_HF3FS_PUNCH_MAX) {
-		size_t some = n - at < SKV_HF3FS_PUNCH_MAX ? n - at : SKV_HF3FS_PUNCH_MAX;
-		int error = lib->punchhole(fd, (int)some, start + at, end + at, 0);
-
-		if (error)
-			return skv_fail(err, SKV_E_IO, NULL, "punching: %s", strerror(error));
+				strerror(error));
+	for (char *end = at + strlen(at); ours && n == 0 && end && at[0]; end = strrchr(at, '/')) {
+		*end = '\0';
+		snprintf(virt, sizeof virt, "%s/" SKV_USRBIO_VIRT, at);
+		if (access(virt, F_OK) == 0)
+			n = strlen(at) + 1;
 	}
+	if (n == 0 || n > size)
+		return skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point",
+				n ? "%s: its mount point is too long"
+				  : "%s does not lie on a mounted 3FS",
+				path);
+	memcpy(out, at, n);
 	return SKV_OK;
 }

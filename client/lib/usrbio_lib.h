@@ -1,6 +1,6 @@
 /*
- * usrbio_lib.h - the functions of 3FS's client library as a table, loaded at run time, and guards
- * in front of those that misbehave.
+ * usrbio_lib.h - the functions of 3FS's client library as a table, loaded at run time. Those
+ * that throw through C are left out.
  *
  * Tests put a table of their own in its place. Any thread.
  */
@@ -36,15 +36,11 @@ bool skv_usrbio_is_3fs(int fd);
 /* Lowers the hard limit of open files to `most`, where it is beyond: it cannot be raised again. */
 void skv_usrbio_bound_files(uint64_t most);
 
-/* The mount point of 3FS that `path` lies below (`size` bytes of room). SKV_E_UNAVAILABLE: no such
- * path; SKV_E_FOREIGN: not on 3FS. */
+/* The mount point of 3FS that `path` lies below (`size` bytes of room): the nearest directory with
+ * SKV_USRBIO_VIRT. The library's hf3fs_extract_mount_point is never called: when the path or the
+ * daemon vanishes meanwhile, it throws, which ends the process. SKV_E_UNAVAILABLE: no such path;
+ * SKV_E_FOREIGN: not on 3FS. */
 int skv_usrbio_mount_point(const struct skv_usrbio_lib *lib, const char *path, char *out,
 			   size_t size, struct skv_error *err);
-
-/* Gives back the space of ranges [start, end) of an open file, as many as one likes. Every edge
- * must be a multiple of `chunk` (st_blksize of the file): else SKV_E_INVALID, and nothing is done.
- * The last chunk of a file must not be punched: it holds its length. SKV_E_IO. */
-int skv_usrbio_punch(const struct skv_usrbio_lib *lib, int fd, size_t chunk, size_t n,
-		     const size_t *start, const size_t *end, struct skv_error *err);
 
 #endif

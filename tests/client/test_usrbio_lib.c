@@ -1,8 +1,9 @@
-/* test_usrbio_lib.c - loading 3FS's client library, and the guards in front of its functions. */
+/* test_usrbio_lib.c - loading 3FS's client library, and where 3FS is mounted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,36 +12,18 @@
 
 #include <cmocka.h>
 
+#include "support/shell.h"
 #include "usrbio_lib.h"
 
-static int punches, ranges, refuse_at;
+static bool is_3fs;
 
-static int fake_punch(int fd, int n, const size_t *start, const size_t *end, size_t flags)
+static bool fake_is_hf3fs(int fd)
 {
-	assert_int_equal(fd, 7);
-	assert_int_equal(flags, 0);
-	assert_in_range(n, 1, SKV_HF3FS_PUNCH_MAX);
-	assert_int_equal(start[0], (size_t)ranges * 2 * 65536);
-	assert_int_equal(end[n - 1], start[n - 1] + 65536);
-	punches++;
-	ranges += n;
-	return punches == refuse_at ? EIO : 0;
+	assert_true(fd >= 0);
+	return is_3fs;
 }
 
-static int fake_mount_point(char *out, int size, const char *path)
-{
-	static const char mount[] = "/3fs/stage";
-
-	assert_int_equal(access(path, F_OK), 0); /* the real one throws */
-	if (strncmp(path, "/proc", 5) != 0)
-		return -1;
-	if ((size_t)size >= sizeof mount)
-		memcpy(out, mount, sizeof mount);
-	return sizeof mount;
-}
-
-static const struct skv_usrbio_lib fake = { .punchhole = fake_punch,
-					    .extract_mount_point = fake_mount_point };
+static const struct skv_usrbio_lib fake = { .is_hf3fs = fake_is_hf3fs };
 
 static void test_absent(void **state)
 {
@@ -97,52 +80,48 @@ static void test_limit(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_mount_point(void **state)
+static void expect_no_mount(const char *path, size_t size, int status, const char *words)
 {
-	char out[32], small[4] = "";
+	char out[64] = "untouched";
 	struct skv_error err;
 
-	(void)state;
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc/self", out, sizeof out, &err),
-			 SKV_OK);
-	assert_string_equal(out, "/3fs/stage");
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/nowhere/at/all", out, sizeof out, &err),
-			 SKV_E_UNAVAILABLE);
-	assert_non_null(strstr(err.message, "/nowhere/at/all"));
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/dev", out, sizeof out, &err),
-			 SKV_E_FOREIGN);
-	assert_non_null(strstr(err.message, "/dev does not lie on a mounted 3FS"));
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc", small, sizeof small, &err),
-			 SKV_E_FOREIGN);
+	assert_int_equal(skv_usrbio_mount_point(&fake, path, out, size, &err), status);
+	assert_string_equal(out, "untouched");
+	assert_non_null(strstr(err.message, path));
+	assert_non_null(strstr(err.message, words));
 }
 
-static void test_punch(void **state)
+/* The nearest directory above with 3fs-virt/iovs, through links, if the daemon answers. */
+static void test_mount_point(void **state)
 {
-	enum { N = 2500 };
-	static size_t start[N], end[N];
+	char dir[] = "/tmp/skv-lib-XXXXXX", command[512], deep[64], link[64], out[64];
 	struct skv_error err;
 
 	(void)state;
-	for (size_t i = 0; i < N; i++) {
-		start[i] = 2 * i * 65536;
-		end[i] = start[i] + 65536;
-	}
-	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_OK);
-	assert_int_equal(punches, 3);
-	assert_int_equal(ranges, N);
-	punches = ranges = 0;
-	refuse_at = 2;
-	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_E_IO);
-	assert_int_equal(punches, 2);
-	/* Nothing at all is done when one range is wrong. */
-	punches = 0;
-	end[N - 1]--;
-	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_E_INVALID);
-	assert_non_null(strstr(err.message, "2499"));
-	end[N - 1] = start[N - 1];
-	assert_int_equal(skv_usrbio_punch(&fake, 7, 65536, N, start, end, &err), SKV_E_INVALID);
-	assert_int_equal(skv_usrbio_punch(&fake, 7, 0, 1, start, end, &err), SKV_E_INVALID);
-	assert_int_equal(punches, 0);
+	assert_non_null(mkdtemp(dir));
+	snprintf(command, sizeof command,
+		 "cd %s && mkdir -p 3fs-virt/iovs a/b c/3fs-virt/iovs && ln -s a/b link && "
+		 "touch a/b/slab",
+		 dir);
+	assert_int_equal(test_shell(command), 0);
+	snprintf(deep, sizeof deep, "%s/a/b/slab", dir);
+	snprintf(link, sizeof link, "%s/link/slab", dir);
+	is_3fs = true;
+	assert_int_equal(skv_usrbio_mount_point(&fake, deep, out, sizeof out, &err), SKV_OK);
+	assert_string_equal(out, dir);
+	assert_int_equal(skv_usrbio_mount_point(&fake, link, out, strlen(dir) + 1, &err), SKV_OK);
+	assert_string_equal(out, dir);
+	expect_no_mount(deep, strlen(dir), SKV_E_FOREIGN, "its mount point is too long");
+	expect_no_mount("/proc/self", sizeof out, SKV_E_FOREIGN, "does not lie on a mounted 3FS");
+	expect_no_mount("/", sizeof out, SKV_E_FOREIGN, "does not lie on a mounted 3FS");
+	expect_no_mount("/nowhere/at/all", sizeof out, SKV_E_UNAVAILABLE, "No such file");
+	snprintf(deep, sizeof deep, "%s/c", dir);
+	assert_int_equal(skv_usrbio_mount_point(&fake, deep, out, sizeof out, &err), SKV_OK);
+	assert_string_equal(out, deep);
+	is_3fs = false;
+	expect_no_mount(deep, sizeof out, SKV_E_FOREIGN, "does not lie on a mounted 3FS");
+	snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(test_shell(command), 0);
 }
 
 int main(void)
@@ -150,7 +129,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_absent),	    cmocka_unit_test(test_another_library),
 		cmocka_unit_test(test_limit),	    cmocka_unit_test(test_mount_point),
-		cmocka_unit_test(test_punch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
