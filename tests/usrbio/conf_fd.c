@@ -123,6 +123,26 @@ static void reg_fd_of_a_number_closed_without_dereg_is_einval(void **state)
 	close(next);
 }
 
+/* The duplicate gets the number of a file that was closed without dereg. */
+static void reg_fd_whose_duplicate_is_taken_is_einval(void **state)
+{
+	int a = fresh_file(NULL, O_RDWR), b = fresh_file(NULL, O_RDWR), fds, again;
+
+	(void)state;
+	assert_true(lib.reg_fd(a, 0) <= 0);
+	close(a);
+	fds = open_fds();
+	assert_int_equal(lib.reg_fd(b, 0), EINVAL);
+	assert_int_equal(open_fds(), fds);
+	again = fresh_file(NULL, O_RDWR);
+	assert_int_equal(again, a);
+	lib.dereg_fd(again);
+	assert_true(lib.reg_fd(b, 0) <= 0);
+	lib.dereg_fd(b);
+	close(again);
+	close(b);
+}
+
 static void prep_accepts_all_forms_of_a_descriptor(void **state)
 {
 	struct rig g;
@@ -139,6 +159,30 @@ static void prep_accepts_all_forms_of_a_descriptor(void **state)
 	wait_all(&g.write, cqe, 3);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(cqe[i].result, 4096);
+	rig_close(&g);
+}
+
+/* The duplicate's place in the table is cleared, the descriptor's own is not. */
+static void dereg_of_the_duplicate_keeps_the_registration(void **state)
+{
+	struct rig g;
+	struct hf3fs_cqe cqe;
+	int dup, fds;
+
+	(void)state;
+	rig_open(&g, 0);
+	dup = -g.handle;
+	fds = open_fds();
+	lib.dereg_fd(dup);
+	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, g.iov.base, dup, 0, 4096, NULL),
+			 -EBADF);
+	assert_true(lib.prep_io(&g.read, &g.iov, true, g.iov.base, g.fd, 0, 4096, NULL) >= 0);
+	lib.submit_ios(&g.read);
+	wait_all(&g.read, &cqe, 1);
+	assert_int_equal(lib.reg_fd(g.fd, 0), EINVAL);
+	assert_int_equal(open_fds(), fds);
+	lib.dereg_fd(g.fd);
+	assert_true(open_fds() < fds);
 	rig_close(&g);
 }
 
@@ -239,7 +283,9 @@ const struct CMUnitTest fd_cases[] = {
 	cmocka_unit_test(reg_fd_returns_a_negative_duplicate),
 	cmocka_unit_test(reg_fd_fails_with_a_positive_errno),
 	cmocka_unit_test(reg_fd_of_a_number_closed_without_dereg_is_einval),
+	cmocka_unit_test(reg_fd_whose_duplicate_is_taken_is_einval),
 	cmocka_unit_test(prep_accepts_all_forms_of_a_descriptor),
+	cmocka_unit_test(dereg_of_the_duplicate_keeps_the_registration),
 	cmocka_unit_test(prep_knows_how_a_descriptor_was_opened),
 	cmocka_unit_test(a_closed_descriptor_is_good_while_registered),
 	cmocka_unit_test(an_unregistered_descriptor_is_ebadf),

@@ -53,10 +53,12 @@ static void a_block_size_is_part_of_the_link(void **state)
 
 static void iovcreate_fails_with_a_negative_errno(void **state)
 {
-	struct hf3fs_iov iov;
+	struct hf3fs_iov iov, before;
 	char longer[300];
 
 	(void)state;
+	memset(&iov, 0xab, sizeof iov);
+	before = iov;
 	memset(longer, 'x', sizeof longer - 1);
 	longer[0] = '/';
 	longer[sizeof longer - 1] = 0;
@@ -64,6 +66,7 @@ static void iovcreate_fails_with_a_negative_errno(void **state)
 	assert_int_equal(lib.iovcreate(&iov, "", 1 << 20, 0, -1), -ENOENT);
 	assert_int_equal(lib.iovcreate(&iov, longer, 1 << 20, 0, -1), -EINVAL);
 	assert_int_equal(lib.iovcreate(&iov, "/no/such/mount", 1 << 20, 0, -1), -ENOENT);
+	assert_memory_equal(&iov, &before, sizeof iov); /* nothing to destroy */
 }
 
 static int child_block(const char *arg)
@@ -90,11 +93,23 @@ static int child_no_bytes(const char *arg)
 	return lib.iovcreate(&iov, suite.mount, 0, 0, -1) == 0 ? 1 : 0;
 }
 
+static int child_unlink_wrapped(const char *arg)
+{
+	static uint8_t page[4096];
+	struct hf3fs_iov iov;
+
+	(void)arg;
+	if (lib.iovwrap(&iov, page, page, suite.mount, sizeof page, 0, -1) == 0)
+		lib.iovunlink(&iov);
+	return 0;
+}
+
 /* A null pointer is read, the number of blocks is a division by zero, an exception leaves the
  * library through C. */
 static void arguments_that_end_the_process(void **state)
 {
-	static const char *const children[] = { "null_mount", "no_bytes", "block" };
+	static const char *const children[] = { "null_mount", "no_bytes", "block",
+						"unlink_wrapped" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof children / sizeof *children; i++)
@@ -174,6 +189,26 @@ static void iovopen_after_unlink_is_enoent(void **state)
 			 -ENOENT);
 	assert_int_equal(lib.iovopen(&other, nobody, suite.mount, 1 << 20, 0, -1), -ENOENT);
 	lib.iovdestroy(&iov);
+}
+
+/* Opened memory is not the opener's: its name stays, only the link goes. Nobody compares sizes. */
+static void opened_memory_keeps_its_name(void **state)
+{
+	struct hf3fs_iov iov, other;
+	char shm[128];
+
+	(void)state;
+	assert_int_equal(lib.iovcreate(&iov, suite.mount, 65536, 0, -1), 0);
+	find_shm(iov.id, "", shm);
+	assert_int_equal(lib.iovopen(&other, (uint8_t *)iov.id, suite.mount, 1 << 20, 0, -1), 0);
+	assert_int_equal(other.size, 1 << 20);
+	lib.iovunlink(&other);
+	assert_true(has_shm(shm));
+	lib.iovdestroy(&other);
+	assert_true(has_shm(shm));
+	assert_false(has_link(iov.id, ""));
+	lib.iovdestroy(&iov);
+	assert_false(has_shm(shm));
 }
 
 /* ---- memory of the caller's ------------------------------------------------------------------ */
@@ -426,6 +461,7 @@ const struct CMUnitTest iov_cases[] = {
 	cmocka_unit_test(iovunlink_drops_the_name_only),
 	cmocka_unit_test(iovopen_maps_the_memory_of_another_process),
 	cmocka_unit_test(iovopen_after_unlink_is_enoent),
+	cmocka_unit_test(opened_memory_keeps_its_name),
 	cmocka_unit_test(iovwrap_takes_memory_of_the_callers),
 	cmocka_unit_test(memory_may_be_unmapped_while_the_daemon_reads_into_it),
 	cmocka_unit_test(requests_that_share_memory_are_counted),
@@ -439,6 +475,7 @@ const size_t n_iov_cases = sizeof iov_cases / sizeof iov_cases[0];
 const struct child iov_children[] = { { "null_mount", child_null_mount },
 				      { "no_bytes", child_no_bytes },
 				      { "block", child_block },
+				      { "unlink_wrapped", child_unlink_wrapped },
 				      { "block0", child_block0 },
 				      { "open", child_open },
 				      { "die", child_die },

@@ -99,9 +99,27 @@ static void iorcreate_fails_with_a_negative_errno(void **state)
 	(void)state;
 	assert_int_equal(lib.iorcreate(NULL, suite.mount, 16, true, 0, -1), -EINVAL);
 	assert_int_equal(lib.iorcreate(&ior, NULL, 16, true, 0, -1), -EINVAL);
+	assert_int_equal(lib.iorcreate(&ior, "", 16, true, 0, -1), -EINVAL);
 	assert_int_equal(lib.iorcreate(&ior, suite.mount, 16, true, 17, -1), -EINVAL);
 	assert_int_equal(lib.iorcreate3(&ior, suite.mount, 16, true, 0, 0, -1, -1), -EINVAL);
 	assert_int_equal(lib.iorcreate(&ior, "/no/such/mount", 16, true, 0, -1), -ENOENT);
+}
+
+/* Its memory is registered before its entries are checked, and is unregistered by the name of data
+ * memory. */
+static void a_ring_without_entries_leaves_its_link(void **state)
+{
+	struct hf3fs_ior ior;
+	char uuid[37], path[512];
+
+	(void)state;
+	memset(&ior, 0, sizeof ior);
+	assert_int_equal(lib.iorcreate(&ior, suite.mount, 0, true, 0, -1), -EINVAL);
+	assert_null(ior.iov.iovh);
+	assert_true(has_link(ior.iov.id, ".r0.t0"));
+	uuid_of(ior.iov.id, uuid);
+	snprintf(path, sizeof path, "%s/3fs-virt/iovs/%s.r0.t0", suite.mount, uuid);
+	assert_int_equal(unlink(path), 0);
 }
 
 /* ---- prepare --------------------------------------------------------------------------------- */
@@ -378,6 +396,7 @@ const struct CMUnitTest ring_cases[] = {
 	cmocka_unit_test(a_rings_link_tells_what_it_is),
 	cmocka_unit_test(a_ring_that_forbids_holes_leaves_its_link),
 	cmocka_unit_test(iorcreate_fails_with_a_negative_errno),
+	cmocka_unit_test(a_ring_without_entries_leaves_its_link),
 	cmocka_unit_test(prep_refuses_what_cannot_be),
 	cmocka_unit_test(a_ring_is_full_at_its_entries),
 	cmocka_unit_test(waiting_too_long_is_no_error),

@@ -159,6 +159,7 @@ struct iov {
 	size_t size;
 	size_t block_size;
 	bool ours; /* we mapped it */
+	bool made; /* by this process: the name in /dev/shm is its own */
 	/* mount.lock; where the daemon has mapped it, while requests use it: a caller may unmap
 	 * its memory while one is under way, and have something else at that address. */
 	uint8_t *view;

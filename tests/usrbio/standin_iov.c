@@ -195,6 +195,7 @@ static int map(struct iov *v, bool create)
 	}
 	v->base = base;
 	v->ours = true;
+	v->made = create;
 	return 0;
 }
 
@@ -295,7 +296,7 @@ void iov_end(struct hf3fs_iov *iov, const char *suffix, bool unlink_shm)
 		uuid_text(v->id, uuid);
 		owner_forget(v->mount, uuid);
 	}
-	if (unlink_shm)
+	if (unlink_shm && v->made)
 		shm_unlink(v->shm);
 	list_remove(v);
 	iov_put(v);
@@ -348,8 +349,13 @@ int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount
 
 void hf3fs_iovunlink(struct hf3fs_iov *iov)
 {
-	if (iov && iov->iovh)
-		shm_unlink(((struct iov *)iov->iovh)->shm);
+	const struct iov *v = iov->iovh;
+
+	if (!v)
+		standin_die("iovunlink of wrapped memory: the vendor's library reads a null "
+			    "pointer");
+	if (v->made)
+		shm_unlink(v->shm);
 }
 
 void hf3fs_iovdestroy(struct hf3fs_iov *iov)

@@ -193,16 +193,15 @@ void hf3fs_dereg_fd(int fd)
 	mount_count(m, COUNT_fd_deregs, 1);
 	pthread_rwlock_wrlock(&regs_lock);
 	r = regs[fd];
-	if (r) {
-		int other = fd == r->dupfd ? r->fd : r->dupfd;
-
-		regs[fd] = NULL;
-		if (regs[other] == r)
-			regs[other] = NULL;
+	regs[fd] = NULL;
+	if (r && fd == r->fd) { /* by its duplicate it loses only that */
+		if (regs[r->dupfd] == r) {
+			regs[r->dupfd] = NULL;
+			atomic_fetch_sub(&r->refs, 1); /* not the last */
+		}
 		atomic_store(&r->gone, true);
 	}
 	pthread_rwlock_unlock(&regs_lock);
-	reg_put(r);
 	reg_put(r);
 }
 

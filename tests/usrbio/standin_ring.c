@@ -145,7 +145,7 @@ static int create(struct hf3fs_ior *ior, const char *mount_point, int entries, b
 		return rc;
 	memory = ior->iov.iovh;
 	hf3fs_iovunlink(&ior->iov); /* a ring's memory needs no name any more */
-	rc = find_sem(memory->mount, priority);
+	rc = entries == 0 ? -EINVAL : find_sem(memory->mount, priority);
 	r = rc == 0 ? ring_new(memory, entries) : NULL;
 	if (!r) {
 		iov_end(&ior->iov, "", true); /* by a name without the suffix: the link stays */

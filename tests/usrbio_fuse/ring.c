@@ -76,9 +76,9 @@ int ring_add(struct iov *v)
 	struct ring *r = calloc(1, sizeof *r);
 	int entries = wire_ring_entries(v->size);
 
-	if (!r || entries <= 0 || !(r->claims = calloc((size_t)entries + 1, sizeof *r->claims))) {
+	if (!r || entries < 0 || !(r->claims = calloc((size_t)entries + 1, sizeof *r->claims))) {
 		free(r);
-		return entries <= 0 ? EINVAL : ENOMEM;
+		return entries < 0 ? EINVAL : ENOMEM;
 	}
 	r->iov = v;
 	r->refs = 1;

@@ -161,10 +161,8 @@ static struct shm *shm_map(const char *name, size_t size, bool make)
 {
 	struct shm *s = calloc(1, sizeof *s);
 	int fd = shm_open(name, O_RDWR | O_CLOEXEC | (make ? O_CREAT | O_EXCL : 0), 0666);
-	struct stat st;
 
-	if (s && fd >= 0 && (make ? ftruncate(fd, (off_t)size) : fstat(fd, &st)) == 0 &&
-	    (make || (size_t)st.st_size >= size)) {
+	if (s && fd >= 0 && (!make || ftruncate(fd, (off_t)size) == 0)) {
 		s->size = size;
 		s->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		snprintf(s->name, sizeof s->name, "%s", make ? name : "");
@@ -206,6 +204,12 @@ static void shm_free(struct shm *s)
 	free(s);
 }
 
+static void check_arguments(const char *mount_point, size_t size, size_t block)
+{
+	if (!mount_point || size == 0 || block > size)
+		abort(); /* a null pointer is read; a division by zero; an exception, again */
+}
+
 static void fill(struct hf3fs_iov *iov, void *base, struct shm *s, const char *mount_point,
 		 size_t size, size_t block, int numa)
 {
@@ -220,6 +224,7 @@ static void fill(struct hf3fs_iov *iov, void *base, struct shm *s, const char *m
 static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block,
 		  int numa, const struct ring_words *ring)
 {
+	struct hf3fs_iov made;
 	uint8_t other[16];
 	char uuid[37], name[64], target[80], link[640];
 	struct shm *s;
@@ -227,9 +232,8 @@ static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, s
 
 	if (!iov || (mount_point && strlen(mount_point) >= sizeof iov->mount_point))
 		return -EINVAL;
-	if (!mount_point || size == 0 || block > size)
-		abort(); /* a null pointer is read; a division by zero; an exception, again */
-	if (getrandom(iov->id, sizeof iov->id, 0) != sizeof iov->id ||
+	check_arguments(mount_point, size, block);
+	if (getrandom(made.id, sizeof made.id, 0) != sizeof made.id ||
 	    getrandom(other, sizeof other, 0) != sizeof other)
 		return -EIO;
 	uuid_text(other, uuid); /* the memory's name is not the id */
@@ -237,19 +241,20 @@ static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, s
 	s = shm_map(name, size, true);
 	if (!s)
 		return -EIO;
-	fill(iov, s->base, s, mount_point, size, block, numa);
+	fill(&made, s->base, s, mount_point, size, block, numa);
 	snprintf(target, sizeof target, "/dev/shm%s", name);
-	link_path(link, iov, mount_point, ring);
+	link_path(link, &made, mount_point, ring);
 	error = stay_known(mount_point);
 	if (error == 0 && symlink(target, link) != 0)
 		error = errno;
 	if (error != 0) {
 		shm_free(s);
-		iov->iovh = NULL;
-	} else if (ring) {
-		shm_unname(s);
+		return -error;
 	}
-	return -error;
+	if (ring)
+		shm_unname(s);
+	*iov = made;
+	return 0;
 }
 
 int hf3fs_iovcreate(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size,
@@ -264,6 +269,7 @@ int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount
 	char link[640], target[PATH_MAX];
 	struct shm *s;
 
+	check_arguments(mount_point, size, block_size);
 	memcpy(iov->id, id, sizeof iov->id);
 	iov->block_size = block_size;
 	link_path(link, iov, mount_point, NULL);
@@ -280,8 +286,9 @@ int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount
 
 void hf3fs_iovunlink(struct hf3fs_iov *iov)
 {
-	if (iov && iov->iovh)
-		shm_unname(iov->iovh);
+	if (!iov->iovh)
+		abort(); /* wrapped: a null pointer is read */
+	shm_unname(iov->iovh);
 }
 
 static void destroy(struct hf3fs_iov *iov, const struct ring_words *ring)
@@ -322,7 +329,10 @@ static int create_ring(struct hf3fs_ior *ior, const char *mount_point, int entri
 	rc = create(&ior->iov, mount_point, wire_ring_bytes(entries), 0, numa, r);
 	if (rc < 0)
 		return rc;
-	ior->iorh = wire_ring_client(ior->iov.base, ior->iov.size, mount_point, r->priority, &rc);
+	rc = -EINVAL;
+	ior->iorh = entries == 0 ? NULL
+				 : wire_ring_client(ior->iov.base, ior->iov.size, mount_point,
+						    r->priority, &rc);
 	if (!ior->iorh) {
 		destroy(&ior->iov, NULL); /* by the name of an iov: the ring's link stays */
 		return rc;

@@ -85,6 +85,7 @@ static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct file {
 	struct file *next;
 	int fd, copy, flags;
+	bool by_copy; /* found by the copy, too */
 	uint64_t inode;
 } *files;
 
@@ -92,7 +93,7 @@ static struct file **find_locked(int fd)
 {
 	struct file **p = &files;
 
-	while (*p && (*p)->fd != fd && (*p)->copy != fd)
+	while (*p && (*p)->fd != fd && !((*p)->by_copy && (*p)->copy == fd))
 		p = &(*p)->next;
 	return p;
 }
@@ -116,14 +117,19 @@ int hf3fs_reg_fd(int fd, uint64_t flags)
 		error = EINVAL;
 	else if (fstat(fd, &st) != 0 || (f->copy = dup(fd)) < 0)
 		error = errno;
+	else if (*find_locked(f->copy)) /* of a number that was closed behind our back */
+		error = EINVAL;
 	if (error == 0) {
 		f->fd = fd;
+		f->by_copy = true;
 		f->flags = fcntl(fd, F_GETFL);
 		f->inode = st.st_ino;
 		f->next = files;
 		files = f;
 	}
 	pthread_mutex_unlock(&files_lock);
+	if (error != 0 && f && f->copy > 0)
+		close(f->copy);
 	if (error != 0)
 		free(f);
 	return error != 0 ? error : -f->copy;
@@ -138,8 +144,12 @@ void hf3fs_dereg_fd(int fd)
 	pthread_mutex_lock(&files_lock);
 	p = find_locked(fd);
 	f = *p;
-	if (f)
+	if (f && f->fd != fd) {
+		f->by_copy = false; /* the copy stays open until the other one goes */
+		f = NULL;
+	} else if (f) {
 		*p = f->next;
+	}
 	pthread_mutex_unlock(&files_lock);
 	if (f)
 		close(f->copy);
