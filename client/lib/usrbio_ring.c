@@ -28,8 +28,8 @@ static uint64_t now_ms(void) { return skv_now_us() / 1000; }
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /* A positive depth would leave the tail of a call unexecuted: the daemon takes exactly
- * so many or none. A negative one ("at most so many at once") is refused by newer
- * daemons; they take all at once. */
+ * so many or none. A negative one ("at most so many at once") is refused by some
+ * daemons, not by the newest public one; 0 takes all at once. */
 static int create(struct skv_usrbio_conn *g, bool read, const struct skv_hf3fs_options *o,
 		  struct skv_hf3fs_ior *ior)
 {

@@ -36,7 +36,7 @@
 	K(epoch, 1, 0, INT64_MAX)                                                            \
 	/* io_depth < 0 with a timeout waits for a full batch, for ever */                   \
 	K(stall, 1, 0, 1)                                                                    \
-	/* 0: rings with io_depth < 0 are refused, as newest versions do */                  \
+	/* 0: rings with io_depth < 0 are refused, as some daemons do */                     \
 	K(negative_depth, 1, 0, 1)                                                           \
 	K(jobs, 32, 1, 1024)                   /* that one look at a ring may begin */       \
 	/* reads of a batch into the same memory fail the batch */                           \

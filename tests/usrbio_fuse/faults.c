@@ -15,7 +15,7 @@
  *   targets old|new              old: made without --use-new-chunk-engine; a write to chunks of a
  *                                size that the old engine lacks ends with EIO (in 3FS after 60 s)
  *   depth any|nonneg             nonneg: rings of a negative io_depth are
- *                                refused, as newer daemons do
+ *                                refused, as some daemons do
  *   stall on|off                 off: io_depth < 0 with a timeout starts what there is
  *   readonly on|off
  *   chain K N READ_MS            a storage node is lost: I/O of chunks whose file's number and
