@@ -11,7 +11,7 @@
  * one, so each class is a queue by last use, and only the tops are compared.
  *
  * How the constants below were chosen, and how little depends on each, is in
- * docs/decisions/0016-eviction-policies.md.
+ * docs/decisions/0016-eviction-policies-behind-an-interface.md.
  *
  * An age is the number of blocks born since the last use, not a time: the result depends only on
  * the order of operations. Uses carry stamps; a list of samples (stamp, births so far), sparser

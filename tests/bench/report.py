@@ -43,7 +43,7 @@ thread asleep:
   hashes of the texts, cells, entries and marks, the answer.
 - *A put of 512 blocks*, durable: 64 % the kernel's: the syncs of two commits 16, their writes 9, pages for what is new 12
   to 15, switching threads 13; 24 % (0.2 us a block) in slabkvd, 5 in SQLite. `reserve` and `confirm` do the same.
-- *A restart of a full store that changes*: [0070](decisions/0070-memory-is-made-before-it-is-needed.md).
+- *A restart of a full store that changes*: [0070](decisions/0070-pre-fault-index-memory-in-a-thread.md).
 - *Bytes of a block of a full `lru` store* of 4 million, chains: entries 65.3 (2 % of the slots are kept free), index 9.5,
   owners of slots 4.3, pages of SQLite 2.1 (8 MiB), and 2 to 4 in pages of malloc that are used in part. `reuse` remembers
   as many that went, 14 each.

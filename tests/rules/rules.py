@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import core
+import decisions
 import layers
 import locks
 import logs
@@ -315,6 +316,7 @@ RULES = {
     "lengths": rule_lengths, "columns": rule_columns, "openings": rule_openings, "marks": rule_marks, "toplevel": rule_toplevel,
     "public": rule_public, "shell": rule_shell, "python": rule_python, "unit": rule_unit, "logs": logs.rule_logs,
     "state": state.rule_state, "routing": routing.rule_routing, "locks": locks.rule_locks,
+    "decisions": decisions.rule_decisions,
 }
 
 

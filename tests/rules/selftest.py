@@ -33,6 +33,10 @@ CLEAN = {
     "Type=exec\nExecStart=/usr/sbin/slabkvd\n",
     "deploy/slabkvd-fs-master.service.in": "[Unit]\n# What it is.\nDescription=a test\n\n[Service]\n# How it starts.\n"
     "Type=exec\nExecStart=/usr/sbin/slabkvd\n",
+    "docs/decisions/README.md": "# Decisions\n\n- [0001](0001-slots.md) Keep slots\n\n## By file\n\n| file | decisions |\n"
+    "|---|---|\n| `allocator/pool.c` | [0001](0001-slots.md) |\n",
+    "docs/decisions/0001-slots.md": "# 1. Keep slots\n\n## Context\n\nA.\n\n## Decision\n\n`allocator/pool.c`.\n\n"
+    "## Rejected\n\n- B.\n\n## Consequences\n\nC.\n",
     "deploy/slabkvd.socket": "[Socket]\n# Where.\nListenStream=127.0.0.1:7333\n",
 }
 
@@ -305,6 +309,22 @@ class Rules(unittest.TestCase):
                              ("\tif (x->n)\n\t\tskv_mutex_lock(&x->lock);\n", "not held on every path")):
             self.write("api/x.c", body % right)
             self.breaks("locks", "api/x.c", body % wrong, words)
+
+    def test_decisions(self):
+        page, index = "docs/decisions/0001-slots.md", "docs/decisions/README.md"
+        right = CLEAN[page]
+        self.write(page, right.replace("Context\n", "Context\n\n" + "w " * 285))
+        self.clean("decisions")
+        for wrong, said in ((right.replace("# 1.", "# 2."), "does not begin with"), (right.replace("## Rejected", "## Cost"), "has the headings"),
+                            (right.replace("Context\n", "Context\n\n" + "w " * 300), "300 is the most"),
+                            (right.replace("## Context", "Superseded.\n\n## Context"), "is superseded"),
+                            (right.replace("Keep slots", "Keep it"), "does not have"),
+                            (right.replace("pool.c", "include"), "names allocator/include")):
+            self.breaks("decisions", page, wrong, said)
+            self.write(page, right)
+        self.breaks("decisions", "docs/decisions/0001-twice.md", right, "has the number of")
+        os.remove(os.path.join(self.root, "docs/decisions/0001-twice.md"))
+        self.breaks("decisions", index, CLEAN[index].replace("allocator/pool.c", "allocator/none.c"), "is not there")
 
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')
