@@ -183,7 +183,7 @@ static const struct command commands[] = {
 	{ "tenant", skv_cmd_tenant,
 	  "list | get NAME | set NAME FIELD=VALUE... | isolate NAME root=DIR... | forget NAME",
 	  "what each tenant may use, own and have, and what it has",
-	  "Fields are those of PUT /v1/tenants/NAME (docs/PROTOCOL.md), lists as a,b: groups\n"
+	  "Fields are those of PUT /v1/tenants/NAME (PROTOCOL.md), lists as a,b: groups\n"
 	  "where it may register instances, storages that groups of its own may name,\n"
 	  "own_groups and own_storages, which its administrators change, too. What no tenant\n"
 	  "names is everybody's. Others' fields stay as they are.\n"

@@ -340,7 +340,7 @@ SLABKV_API void slabkv_free(const void *result);
 /* ---- objects that are registered once -------------------------------------------------------- */
 
 /* A kind of objects of the manager. One is a JSON object with the fields of the schema StorageView,
- * GroupView, InstanceView or TenantView (GET /v1/openapi.json, docs/PROTOCOL.md). */
+ * GroupView, InstanceView or TenantView (GET /v1/openapi.json, docs/reference/PROTOCOL.md). */
 enum slabkv_object { SLABKV_STORAGE, SLABKV_GROUP, SLABKV_INSTANCE, SLABKV_TENANT };
 
 /* Registers an object or changes it: reads what exists, sets the `fields` and puts the result.
@@ -1063,7 +1063,7 @@ SLABKV_API int slabkv_memory_unregister(struct slabkv *kv, void *base);
 
 /* ---- the manager and the mounts -------------------------------------------------------------- */
 
-/* One call of the manager's HTTP API in JSON (docs/PROTOCOL.md), for programs that print the
+/* One call of the manager's HTTP API in JSON (PROTOCOL.md), for programs that print the
  * answer or need what has no function here (counters: GET /v1/stats; slab files: GET and PUT
  * /v1/storages/NAME/files; one block: GET /v1/instances/ID/blocks?key=KEY). `path` is "/v1/...",
  * `body` a JSON text or NULL. Like all calls it may be sent more than once. Release *json with

@@ -178,7 +178,7 @@ static void check_chunk(struct check *c)
 		say(c, SLABKV_GOOD, "chunk", "", "chunks of %" PRIu64 " bytes", c->chunk);
 	else
 		say(c, SLABKV_WARNING, "chunk",
-		    "set the directory's layout with admin_cli (docs/3FS.md)",
+		    "set the directory's layout with admin_cli (docs/operate/3FS.md)",
 		    "st_blksize is %" PRIu64 ", not a chunk size of 3FS", c->chunk);
 }
 

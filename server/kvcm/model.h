@@ -3,7 +3,7 @@
  *
  * The peer's own message is kept whole, as JSON, in the object's `extra`: what has no meaning here
  * is given back as it came. What would change what a caller gets and is not there is refused with
- * SKV_E_UNSUPPORTED, naming the field; docs/KVCM.md has the table. Errors name the field in
+ * SKV_E_UNSUPPORTED, naming the field; KVCM.md has the table. Errors name the field in
  * err->field as the peer's JSON does ("cache_config.data_storage_strategy").
  *
  * No state; any thread. Messages and strings of results live in the arena.

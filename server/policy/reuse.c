@@ -24,7 +24,7 @@
  * a birth for ages.
  *
  * `deferred` stores such a block, in a queue that is evicted before all others until the block is
- * used. Three parts of it need care (docs/decisions/0085-deferred-admission.md):
+ * used. Three parts of it need care (docs/decisions/0085-deferred-stores-every-block.md):
  *
  * - The price. A new block is compared with the block that would go next if nothing were deferred,
  *   and not with its victim, which is mostly deferred. Now and then a search begins with the other

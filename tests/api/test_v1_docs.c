@@ -1,6 +1,6 @@
 /*
  * test_v1_docs.c - what is told about the API is true: the OpenAPI document is sound and
- * complete, the tables of docs/PROTOCOL.md agree with skv/status.h and skv/limits.h, its
+ * complete, the tables of docs/reference/PROTOCOL.md agree with skv/status.h and skv/limits.h, its
  * JSON examples are readable.
  */
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static const struct operation operations[] = {
 };
 #define N_OPERATIONS (sizeof operations / sizeof operations[0])
 
-static char *protocol; /* the text of docs/PROTOCOL.md */
+static char *protocol; /* the text of docs/reference/PROTOCOL.md */
 static struct skv_buf document; /* the OpenAPI document */
 static json_t *openapi;
 
@@ -394,7 +394,7 @@ static void test_openapi_golden(void **state)
 static void need(const char *text)
 {
 	if (!strstr(protocol, text))
-		fail_msg("docs/PROTOCOL.md does not have: %s", text);
+		fail_msg("docs/reference/PROTOCOL.md does not have: %s", text);
 }
 
 static unsigned count(const char *haystack, const char *needle)
@@ -498,7 +498,7 @@ static void test_curl_lines(void **state)
 	free(copy);
 	for (size_t i = 0; i < N_OPERATIONS; i++)
 		if (!seen[i])
-			fail_msg("docs/PROTOCOL.md has no curl line for %s %s",
+			fail_msg("docs/reference/PROTOCOL.md has no curl line for %s %s",
 				 operations[i].method, operations[i].path);
 }
 

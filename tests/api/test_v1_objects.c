@@ -394,7 +394,7 @@ static void expect_text(struct trip *t, const char *text)
 	skv_buf_clear(&t->text);
 }
 
-/* The shapes of docs/PROTOCOL.md, to the byte. */
+/* The shapes of docs/reference/PROTOCOL.md, to the byte. */
 static void test_shapes(void **state)
 {
 	struct skv_error e = { .status = SKV_E_NOT_FOUND, .field = "instance",

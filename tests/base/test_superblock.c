@@ -25,7 +25,7 @@ static const struct skv_superblock example = {
 	.created_ms = 0x0123456789abcdefu,
 };
 
-/* docs/ON_DISK.md has the same table. A change here is a new version of the format. */
+/* docs/internals/ON_DISK.md has the same table. A change here is a new version of the format. */
 static const uint8_t golden[72] = {
 	/* 0 */
 	'S',  'K',  'V',  'S',  'L',  'A',  'B',  '\n', 0x01, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00,

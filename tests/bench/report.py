@@ -1,4 +1,4 @@
-"""report.py - docs/BENCHMARKS.md from what was measured."""
+"""report.py - docs/internals/BENCHMARKS.md from what was measured."""
 
 import lab
 
@@ -28,7 +28,7 @@ median) where it is over 5 %.
 TAIL = """
 ## Beside others
 
-[README](../README.md#status) has them: CPU time of the server on two cores of the same kind, with each one's own client.
+[README](../../README.md#status) has them: CPU time of the server on two cores of the same kind, with each one's own client.
 slabkv's numbers are the rows above; neither of the others makes anything durable before it answers. Puts of 4 writers
 into a full store: Mooncake's master succeeds with 0.29-0.96, p99 11-33x; SGLang's server has no eviction.
 
@@ -43,7 +43,7 @@ thread asleep:
   hashes of the texts, cells, entries and marks, the answer.
 - *A put of 512 blocks*, durable: 64 % the kernel's: the syncs of two commits 16, their writes 9, pages for what is new 12
   to 15, switching threads 13; 24 % (0.2 us a block) in slabkvd, 5 in SQLite. `reserve` and `confirm` do the same.
-- *A restart of a full store that changes*: [0070](decisions/0070-pre-fault-index-memory-in-a-thread.md).
+- *A restart of a full store that changes*: [0070](../decisions/0070-pre-fault-index-memory-in-a-thread.md).
 - *Bytes of a block of a full `lru` store* of 4 million, chains: entries 65.3 (2 % of the slots are kept free), index 9.5,
   owners of slots 4.3, pages of SQLite 2.1 (8 MiB), and 2 to 4 in pages of malloc that are used in part. `reuse` remembers
   as many that went, 14 each.

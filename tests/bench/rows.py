@@ -1,4 +1,4 @@
-"""rows.py - the rows of docs/BENCHMARKS.md: how each number is made, its bar and its floor.
+"""rows.py - the rows of docs/internals/BENCHMARKS.md: how each number is made, its bar and its floor.
 
 A row is a function of the lab that yields lines (what, bar, measured, floor, met). `met` is None when
 there is nothing to meet. A row that cannot be measured here raises lab.Missing.

@@ -344,7 +344,7 @@ static uint64_t look(uint64_t n, uint32_t ms)
 	return r.hit[0] ? r.loc[0].offset + 1 : 0;
 }
 
-/* docs/EVICTION.md: "data that must not stay". Its slot does, until its last reader is done. */
+/* EVICTION.md: "data that must not stay". Its slot does, until its last reader is done. */
 static void ttl_takes_what_is_read_all_the_time(void **state)
 {
 	uint64_t last = 0, was = 0, left;

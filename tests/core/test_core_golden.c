@@ -1,5 +1,5 @@
 /*
- * test_core_golden.c - durable records byte by byte (docs/ON_DISK.md): what is written today, and
+ * test_core_golden.c - durable records byte by byte (ON_DISK.md): what is written today, and
  * forms of before that must be read. Sees the core's insides: decoders have no outside.
  */
 #include "core_env.h"

@@ -405,7 +405,7 @@ static void lookups_cost_a_record_a_second_at_most(void **state)
 	env_destroy(&e);
 }
 
-/* docs/ON_DISK.md: stores must be readable by what comes later. */
+/* docs/internals/ON_DISK.md: stores must be readable by what comes later. */
 static void golden_bytes(void **state)
 {
 	static const uint8_t horizons[] = { 0x11, 0,    0,    0, 10, 1, 0, 0, 7, 0,   0,

@@ -228,7 +228,7 @@ class Documents(WithInstance):
         """The blocks of Python that stand alone: `python` fences with a client in them, and the package's own words."""
         root = pathlib.Path(__file__).resolve().parents[2]
         texts = {"slabkv": textwrap.dedent(slabkv.__doc__.split("\n\n", 1)[1])}
-        for name in ("README.md", "client/python/README.md", "docs/PYTHON.md"):
+        for name in ("README.md", "client/python/README.md", "docs/start/PYTHON.md"):
             if (root / name).exists():  # with the wheel alone there are none
                 for i, text in enumerate(re.findall(r"```python\n(.*?)```", (root / name).read_text(), re.S)):
                     if "import slabkv" in text:

@@ -2,7 +2,7 @@
 """rules.py RULE [--source DIR] [--build DIR] [--cc CC...] - habits of this project, as a test.
 
 Each rule prints what it looked at, then every breach as FILE:LINE: WHAT. Exit 0: none; 1: some; 77:
-the rule cannot run here, with the reason (ctest reports it as skipped). docs/TESTING.md says why the
+the rule cannot run here, with the reason (ctest reports it as skipped). docs/internals/TESTING.md says why the
 rules are there; selftest.py breaks each one on purpose.
 """
 

@@ -6,7 +6,7 @@
  * call may be repeated. `dir` is a name (skv_name_valid) below the fs-master's root. A memory node
  * takes the same calls for storages of type memory, `dir` being its own name, except punch, mend
  * and look.
- * docs/PROTOCOL.md lists the calls and refers here for their bodies.
+ * docs/reference/PROTOCOL.md lists the calls and refers here for their bodies.
  */
 #ifndef SKV_FS_MASTER_H
 #define SKV_FS_MASTER_H

@@ -41,7 +41,7 @@
  * client of role read cannot write. The node destroys it when the TCP connection ends, and only
  * then counts a writer as ended.
  *
- * Why slots are safe: docs/MEMORY.md.
+ * Why slots are safe: docs/operate/MEMORY.md.
  */
 #ifndef SKV_MEMORY_NODE_H
 #define SKV_MEMORY_NODE_H

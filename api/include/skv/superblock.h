@@ -4,7 +4,7 @@
  * `slabkv-storage` in a storage's root names the storage; the first SKV_SUPERBLOCK_SIZE bytes of
  * each slab file name the file. The same encoded form serves both (file number SKV_NO_FILE in the
  * directory's). Little-endian, 4096 bytes, XXH3-64 over bytes 0..4087 in the last 8.
- * docs/ON_DISK.md has the byte table; tests hold golden bytes.
+ * docs/internals/ON_DISK.md has the byte table; tests hold golden bytes.
  */
 #ifndef SKV_SUPERBLOCK_H
 #define SKV_SUPERBLOCK_H

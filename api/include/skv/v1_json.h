@@ -11,7 +11,7 @@
  *   checksum 16 hex digits. Sizes and offsets are JSON integers.
  * `name` and `id` of objects, `instance` and `session` of requests come from the path, not the
  * body: readers leave them NULL. A view is {"name":...,spec fields...,"used_bytes":...}, a list
- * {"storages":[view,...]}. No state; any thread. Field names and shapes: docs/PROTOCOL.md.
+ * {"storages":[view,...]}. No state; any thread. Field names and shapes: PROTOCOL.md.
  */
 #ifndef SKV_V1_JSON_H
 #define SKV_V1_JSON_H

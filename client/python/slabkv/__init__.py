@@ -1,4 +1,4 @@
-"""slabkv: KV-cache blocks of LLM engines on a file system that they share (docs/PYTHON.md).
+"""slabkv: KV-cache blocks of LLM engines on a file system that they share (docs/start/PYTHON.md).
 
     import slabkv
 

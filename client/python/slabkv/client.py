@@ -320,7 +320,7 @@ class Client(Base):
                 break
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """One call of the manager's HTTP API (docs/PROTOCOL.md), as Python objects."""
+        """One call of the manager's HTTP API (docs/reference/PROTOCOL.md), as Python objects."""
         return apart(self._call, method, path, body)
 
     def ready(self) -> bool:

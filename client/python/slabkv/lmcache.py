@@ -1,4 +1,4 @@
-"""LMCache over slabkv (docs/LMCACHE.md).
+"""LMCache over slabkv (docs/start/LMCACHE.md).
 
 L2Client serves LMCache's multi-process server as its L2 adapter of type native_plugin:
 

@@ -1,4 +1,4 @@
-"""SGLang's HiCache over slabkv (docs/SGLANG_HICACHE.md):
+"""SGLang's HiCache over slabkv (docs/start/SGLANG_HICACHE.md):
 
     --enable-hierarchical-cache --hicache-storage-backend dynamic --hicache-storage-backend-extra-config '{"backend_name": "slabkv",
         "module_path": "slabkv.sglang", "class_name": "HiCacheSlabkv", "interface_v1": 1, "url": "http://127.0.0.1:7333"}'

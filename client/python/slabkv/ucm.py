@@ -1,4 +1,4 @@
-"""UCM (unified cache management) over slabkv, where its "Cache-Ds3fs" pipeline would stand (docs/UCM.md):
+"""UCM (unified cache management) over slabkv, where its "Cache-Ds3fs" pipeline would stand (docs/start/UCM.md):
 
     UcmConnectorFactoryV1.create_connector("SlabkvStore", {"block_size": 1048576, "shard_size": 65536, "tensor_size": 32768,
         "namespace_tag": "llama@0e9e39f", "kv_dtype": "bfloat16"}, "slabkv.ucm")

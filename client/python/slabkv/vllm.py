@@ -1,4 +1,4 @@
-"""vLLM's tiered KV offloading over slabkv (docs/VLLM.md):
+"""vLLM's tiered KV offloading over slabkv (docs/start/VLLM.md):
 
     --kv-transfer-config '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {
         "spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": 20000000000,
@@ -52,7 +52,7 @@ def _key(key: bytes) -> bytes:
 
 
 _SPANS = ("slabkv.vllm: this engine's workers may be on several hosts ({}), and a tier sees the memory of one: use LMCache's connector "
-          "(docs/LMCACHE.md){}")
+          "(docs/start/LMCACHE.md){}")
 
 # What get_stats tells, by name: counter or gauge, and what of. In Prometheus vllm:slabkv_NAME.
 METRICS: dict[str, tuple[str, str]] = {

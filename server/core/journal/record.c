@@ -1,5 +1,5 @@
 /*
- * record.c - encoders of durable records: the journal's and the checkpoint's (docs/ON_DISK.md).
+ * record.c - encoders of durable records: the journal's and the checkpoint's (ON_DISK.md).
  *
  * A record is: u32 length of what follows before the checksum, u8 type, u8 version, u16 zero,
  * payload, u64 XXH3-64 of type..payload. Little-endian; "varint" is LEB128; keys are hi then

@@ -7,7 +7,7 @@
  * "dropped/<instance id>" (8 hex digits; a deleted instance, while the journal may refer to it). A
  * document begins with u8 version. Strings are varint length + bytes. What the native API says of
  * an object is there in its protobuf: a new field is a row of api/v1/messages.c.
- * docs/ON_DISK.md has the rest.
+ * docs/internals/ON_DISK.md has the rest.
  */
 #include <journal/registry.h>
 

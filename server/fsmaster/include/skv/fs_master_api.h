@@ -4,7 +4,7 @@
  *
  * It needs no core. Directories are direct children of the root, without symbolic links. Any number
  * of replicas may serve one root, since all state is there. Messages: skv/fs_master.h and
- * docs/PROTOCOL.md.
+ * docs/reference/PROTOCOL.md.
  */
 #ifndef SKV_FS_MASTER_API_H
 #define SKV_FS_MASTER_API_H

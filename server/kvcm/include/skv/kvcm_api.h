@@ -1,7 +1,7 @@
 /*
  * kvcm_api.h - the API of Tair KVCache Manager (KVCM), over the same core.
  *
- * Planes: META for connectors, ADMIN, DEBUG; a port serves those of its mask. See docs/KVCM.md.
+ * Planes: META for connectors, ADMIN, DEBUG; a port serves those of its mask. See KVCM.md.
  */
 #ifndef SKV_KVCM_API_H
 #define SKV_KVCM_API_H
@@ -12,7 +12,7 @@ struct kvcm_model;
 struct KvcmAdmin__NodeEndpoint;
 
 /* Default of transfer_ms: the longest read timeout of a current client (15 s: RTP-LLM's broadcast,
- * the connectors of SGLang and TensorRT-LLM) and a margin; docs/OPERATIONS.md lists them all. */
+ * the connectors of SGLang and TensorRT-LLM) and a margin; OPERATIONS.md lists them all. */
 #define KVCM_TRANSFER_MS 20000u
 
 /* The API's state; one per manager. */

@@ -1,5 +1,5 @@
 /*
- * record.h - encoders of durable records: the journal's and the checkpoint's (docs/ON_DISK.md).
+ * record.h - encoders of durable records: the journal's and the checkpoint's (ON_DISK.md).
  */
 #ifndef SKV_CORE_JOURNAL_RECORD_H
 #define SKV_CORE_JOURNAL_RECORD_H
