@@ -12,7 +12,7 @@ struct kvcm_model;
 struct KvcmAdmin__NodeEndpoint;
 
 /* Default of transfer_ms: the longest read timeout of a current client (15 s: RTP-LLM's broadcast,
- * the connectors of SGLang and TensorRT-LLM) and a margin; OPERATIONS.md lists them all. */
+ * the connectors of SGLang and TensorRT-LLM) and a margin; CLIENTS.md lists them all. */
 #define KVCM_TRANSFER_MS 20000u
 
 /* The API's state; one per manager. */

@@ -62,7 +62,7 @@
 	  "gRPC port, at the address http_listen; 0 = any free one; off = no gRPC.")               \
 	X(store, TEXT, "./slabkv.db", 1, 4095, "",                                                 \
 	  "Metadata store: an SQLite file on a local file system, made if absent; "                \
-	  "etcd://, see OPERATIONS; :memory: = none, everything is forgotten at the end.")         \
+	  "etcd://, see SEVERAL_HOSTS; :memory: = none, everything is forgotten at the end.")      \
 	X(durability, CHOICE, "full", 0, 0, "full|normal",                                         \
 	  "full: an answer survives power loss. normal: it survives kill -9, and "                 \
 	  "power loss after "                                                                      \
