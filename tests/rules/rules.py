@@ -19,6 +19,7 @@ import decisions
 import layers
 import locks
 import logs
+import paragraphs
 import routing
 import state
 import tree
@@ -316,7 +317,7 @@ RULES = {
     "lengths": rule_lengths, "columns": rule_columns, "openings": rule_openings, "marks": rule_marks, "toplevel": rule_toplevel,
     "public": rule_public, "shell": rule_shell, "python": rule_python, "unit": rule_unit, "logs": logs.rule_logs,
     "state": state.rule_state, "routing": routing.rule_routing, "locks": locks.rule_locks,
-    "decisions": decisions.rule_decisions,
+    "decisions": decisions.rule_decisions, "paragraphs": paragraphs.rule_paragraphs,
 }
 
 

@@ -326,6 +326,11 @@ class Rules(unittest.TestCase):
         os.remove(os.path.join(self.root, "docs/decisions/0001-twice.md"))
         self.breaks("decisions", index, CLEAN[index].replace("allocator/pool.c", "allocator/none.c"), "is not there")
 
+    def test_paragraphs(self):
+        page = "docs/operate/X.md"
+        self.write(page, "# X\n\n- a " + "w " * 80 + "\n- b " + "w " * 80 + "\n\n```\n" + "w " * 200 + "\n```\n\n| " + "w " * 200 + "|\n")
+        self.breaks("paragraphs", page, "# X\n\nw.\n\n" + "w " * 91 + "\n", page + ":5: a paragraph of 91 words")
+
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')
 
