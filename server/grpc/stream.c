@@ -273,7 +273,7 @@ bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 	} else if (is(name, n_name, "authorization")) {
 		st->authorization = keep(st, value, n_value);
 	} else if (is(name, n_name, "slabkv-forwarded")) {
-		st->c.forwarding.came = true;
+		st->c.forwarding.came = keep(st, value, n_value);
 	} else if (is(name, n_name, "slabkv-route")) {
 		st->route_wish = keep(st, value, n_value);
 	} else if (is(name, n_name, "x-request-id")) {

@@ -205,7 +205,7 @@ int skv_httpd_request_admit(struct skv_httpd_request *r)
 
 	skv_request_take_id(&r->c, id, id ? strlen(id) : 0);
 	skv_trace_take(trace, trace ? strlen(trace) : 0, r->c.trace);
-	r->c.forwarding.came = r->header[HEADER_FORWARDED] != NULL;
+	r->c.forwarding.came = r->header[HEADER_FORWARDED];
 	r->grpc = is_grpc(r);
 	if (r->grpc) {
 		r->c.wire = WIRE_GRPC;

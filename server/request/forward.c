@@ -118,12 +118,13 @@ static bool is_id(const char *s)
 static const char *id_of(struct skv_request *c)
 {
 	struct skv_forwarding *f = &c->forwarding;
-	const char *given = !*f->id && f->origin ? f->origin->header(c, SKV_FORWARDED) : NULL;
 	uint64_t random[2];
 
-	if (given && is_id(given)) {
-		memcpy(f->id, given, strlen(given) + 1);
-	} else if (!*f->id) {
+	if (*f->id)
+		return f->id;
+	if (f->came && is_id(f->came)) {
+		memcpy(f->id, f->came, strlen(f->came) + 1);
+	} else {
 		skv_random(random, sizeof random);
 		snprintf(f->id, sizeof f->id, "%016llx%016llx", (unsigned long long)random[0],
 			 (unsigned long long)random[1]);

@@ -47,6 +47,9 @@ def until(condition, seconds=10, what="the condition"):
         time.sleep(0.02)
 
 
+CLAIMS = []  # of ports, until the process ends
+
+
 def await_stopped(pid):
     """Until SIGSTOP has reached every thread of it: where there is much to do, they go on for a while."""
     def stopped():
@@ -60,19 +63,22 @@ def await_stopped(pid):
 
 
 def free_ports(n):
-    """Ports that were free a moment ago; all different, and none that the kernel would give to a client meanwhile."""
+    """Free ports, which no other test gets while this process lives, and the kernel gives to no client: who was killed finds its own again."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
         end = int(f.read().split()[0])
     ports = []
     while len(ports) < n:
         port = random.randrange(end // 2, end)
+        claim = socket.socket(socket.AF_UNIX)
         with socket.socket() as s:
             try:
+                claim.bind(f"\0skv-test-port-{port}")
                 s.bind(("127.0.0.1", port))
             except OSError:
+                claim.close()
                 continue
-        if port not in ports:
-            ports.append(port)
+        CLAIMS.append(claim)
+        ports.append(port)
     return ports
 
 

@@ -68,7 +68,8 @@ struct skv_origin {
 /* Of a call, in it. */
 struct skv_forwarding {
 	const struct skv_origin *origin; /* NULL: its transport cannot */
-	bool came;                       /* another manager sent it here; its transport says so */
+	const char *came; /* its header SKV_FORWARDED, from its transport: another manager sent
+			   * it here; NULL: none did */
 	bool asked;                      /* what follows is known */
 	bool stays;                      /* it is not sent on */
 	bool redirects;                  /* it is answered with the owner's address */
