@@ -166,6 +166,11 @@ class Process:
         """An error in the log that matches is part of the test."""
         self.expected.append(re.compile(pattern))
 
+    def report(self):
+        """What a sanitizer has reported, or the end of the log."""
+        found = re.search(r"(WARNING: ThreadSanitizer|ERROR: \w+Sanitizer|runtime error:).*", self.text("log"), re.S)
+        return found.group()[:8000] if found else self.text("log")[-4000:]
+
     def end(self):
         """SIGTERM ends it with status 0, and it has logged no error that was not announced."""
         self.process.send_signal(signal.SIGTERM)
@@ -174,7 +179,7 @@ class Process:
         except subprocess.TimeoutExpired:
             self.show_threads()
             raise
-        assert status == 0, (status, self.text("log")[-4000:])
+        assert status == 0, (status, self.report())
         errors = [line for line in self.text("log").split("\n") if re.match(r"\S+ error ", line)]
         strange = [line for line in errors if not any(p.search(line) for p in self.expected)]
         assert not strange, strange

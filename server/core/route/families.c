@@ -61,7 +61,7 @@ static struct route_family look_for(struct route *r, struct skv_key name, const 
 
 	for (; f.at < r->n; f.at++) {
 		f.turn = turn_of_one(r->core[f.at]);
-		if (has_instance_of(r->core[f.at], r->places.family, family))
+		if (has_instance_of(r->core[f.at], r->family_of, family))
 			return f;
 		all += f.turn;
 	}
@@ -74,7 +74,7 @@ struct skv_cluster *family_here(struct route *r, const char *family)
 	const struct skv_key name = skv_hash128(family, strlen(family));
 	struct route_family *kept = &r->family[name.lo % ROUTE_FAMILIES], f;
 
-	if (!r->places.family)
+	if (!r->family_of)
 		return NULL;
 	skv_mutex_lock(&r->lock);
 	f = *kept;

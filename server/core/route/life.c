@@ -71,7 +71,7 @@ static struct route *make_route(bool manual, skv_family_fn *family, uint32_t n)
 	r->all.route = r;
 	r->manual = manual;
 	r->rules = rules_make();
-	r->places.family = family;
+	r->family_of = r->places.family = family;
 	skv_mutex_init(&r->lock);
 	skv_cond_init(&r->wake);
 	return r;

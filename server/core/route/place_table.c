@@ -33,17 +33,17 @@ void place_family_key(char out[PLACE_KEY], const char *family)
 
 bool place_is_family(const char *key) { return strncmp(key, FAMILY, sizeof FAMILY - 1) == 0; }
 
-bool places_family(const struct places *t, const char *key, char family[PLACE_KEY])
+bool places_family(skv_family_fn *of, const char *key, char family[PLACE_KEY])
 {
 	char tenant[SKV_MAX_NAME + 1], name[SKV_MAX_NAME + 1];
 	const size_t n = sizeof STORAGE - 1;
 	const char *id;
 	bool is = false;
 
-	if (t->family && strncmp(key, STORAGE, n) == 0)
-		is = t->family(NULL, key + n, name);
-	else if (t->family && (id = registry_instance_of(key, tenant)))
-		is = t->family(tenant, id, name);
+	if (of && strncmp(key, STORAGE, n) == 0)
+		is = of(NULL, key + n, name);
+	else if (of && (id = registry_instance_of(key, tenant)))
+		is = of(tenant, id, name);
 	if (is)
 		place_family_key(family, name);
 	return is;
@@ -152,7 +152,7 @@ int places_set(struct places *t, const char *key, uint32_t partition)
 	p = cell(t, name_of(key));
 	skv_free(p->key);
 	p->key = copy;
-	if (places_family(t, key, family))
+	if (places_family(t->family, key, family))
 		p->family = name_of(family);
 	return SKV_OK;
 }

@@ -50,7 +50,7 @@ int places_set_name(struct places *t, struct skv_key name, uint32_t partition);
 /* Since when the object has not been there (0: it is); `gone`: its place was removed. */
 void places_note(struct places *t, struct skv_key name, uint64_t missing_ms, bool gone);
 /* The key of the family of the object with this key, which may be new; false: it has none. */
-bool places_family(const struct places *t, const char *key, char family[PLACE_KEY]);
+bool places_family(skv_family_fn *of, const char *key, char family[PLACE_KEY]);
 /* Has any object a place that is of the family with this key? */
 bool places_has_family(const struct places *t, const char *family);
 /* Of the names, not of what else is in *t. */

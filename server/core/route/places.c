@@ -330,7 +330,7 @@ static int take_family(struct route *r, const char *key, struct skv_cluster **wa
 	char family[PLACE_KEY];
 	int rc;
 
-	if (!is_ready(r->core[0]) || !places_family(&r->places, key, family))
+	if (!is_ready(r->core[0]) || !places_family(r->family_of, key, family))
 		return SKV_OK;
 	rc = take(r, family, *wanted, &at, err);
 	if (rc == SKV_OK && *wanted && *wanted != at)
@@ -378,7 +378,7 @@ static int load_one(void *ctx, const char *name, const void *bytes, size_t n, ui
 static int load(struct route *r, uint64_t fence, struct skv_error *err)
 {
 	struct loading_places l = { .r = r,
-				    .t = { .fence = fence, .family = r->places.family } };
+				    .t = { .fence = fence, .family = r->family_of } };
 	struct skv_store *store = r->core[0]->store;
 	struct skv_buf b = { 0 };
 	int rc = skv_store_list(store, PREFIX, load_one, &l, err);

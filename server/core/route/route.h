@@ -66,6 +66,7 @@ struct route {
 	struct skv_cond wake;
 	bool busy; /* both under `lock` */
 	struct places places; /* under `lock` */
+	skv_family_fn *family_of; /* does not change; NULL: there are no families */
 	struct route_family family[ROUTE_FAMILIES]; /* under `lock`, by hash of the name */
 	atomic_bool all_placed; /* the store says that every object has a place */
 	/* capacity.c: `stop` and `total` under `lock` */
