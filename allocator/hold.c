@@ -147,7 +147,7 @@ void skv_hold_free_slots(struct skv_pool *p, struct slab *s, uint64_t until)
 
 	if (slab_free(s) == 0)
 		return;
-	/* One hold for the whole slab: only slots that carry its index are its own. */
+	/* A single hold covers the whole slab: only slots with its index belong to the hold. */
 	id = hold_new(p, s->handle, 0, s->slots, until);
 	skv_slab_unlist(s);
 	for (uint32_t at = 0; (n = skv_slab_next_free(s, at, &first)) > 0; at = first + n) {

@@ -26,8 +26,8 @@
 #define MAX_SLAB_SLOTS SKV_SLAB_SLOTS
 #define MAX_BYTES (UINT64_C(1) << 60) /* bound of lengths and sizes, so that sums cannot overflow */
 
-/* One unit of a file. The links and `order` mean something only in the first unit of a free block:
- * an aligned 2^order units, maximal (its buddy is not free in one piece). */
+/* A unit of a file. The links and `order` mean something only in the first unit of a free block: an
+ * aligned 2^order units, maximal (its buddy is not free in one piece). */
 struct pool_unit {
 	struct pool_unit *prev;
 	struct pool_unit *next;
@@ -44,7 +44,7 @@ struct pool_file {
 	uint32_t n_slabs;
 	uint32_t n_frozen;   /* units */
 	uint64_t used_bytes; /* of used slots */
-	bool draining; /* its free blocks are parked, its slabs in no list of their class */
+	bool draining; /* free blocks are parked; slabs are in no list of their class */
 	struct pool_unit *units;
 };
 
@@ -65,8 +65,8 @@ struct pool_class {
 	uint64_t align;       /* bytes of a segment, if there are any */
 	uint32_t per_segment; /* slots; 0 = none */
 	uint64_t free; /* free slots in listed slabs */
-	uint64_t unit_slots; /* that slabs of the class would have in the free blocks; kept as
-				these change (units.c) */
+	/* Slots that slabs of this class would have in the free blocks; updated in units.c. */
+	uint64_t unit_slots;
 	/* Slabs with free slots, not draining, by [log2 of `longest`][how full, fullest first]. The
 	 * masks tell which lists have a member. */
 	struct slab *lists[ORDERS][FILL_BUCKETS];
@@ -116,12 +116,13 @@ struct skv_pool {
 	size_t n_files;
 	size_t cap_files;
 	struct pool_unit *free_blocks[ORDERS];
-	struct pool_unit *parked_blocks[ORDERS]; /* the same of draining files: nothing
-						    is cut from them */
+	/* The same of draining files: nothing is cut from them. */
+	struct pool_unit *parked_blocks[ORDERS];
 	uint64_t frozen_units;
 	uint64_t frozen_until;
 	size_t thaw_at; /* place in files[] where thawing goes on */
-	const struct pool_file *moving; /* its blocks are in no class's unit_slots for now */
+	/* File whose blocks are left out of every class's unit_slots for now. */
+	const struct pool_file *moving;
 
 	struct pool_class **classes; /* by id */
 	size_t n_classes;
@@ -163,7 +164,7 @@ size_t skv_file_position(const struct skv_pool *p, uint32_t id);
 struct pool_file *skv_file_find(const struct skv_pool *p, uint32_t id);
 int skv_file_add(struct skv_pool *p, uint32_t id, uint64_t length);
 void skv_files_destroy(struct skv_pool *p);
-/* Its free blocks are parked, or (`on` false) among the others again. */
+/* Parks the file's free blocks, or (`on` false) returns them to the others. */
 void skv_file_park(struct skv_pool *p, struct pool_file *f, bool on);
 /* Forgets a file all of whose units are free. */
 void skv_file_forget(struct skv_pool *p, struct pool_file *f);
@@ -229,8 +230,9 @@ static inline bool slot_used(const struct slab *s, uint32_t i)
 }
 /* Memory and a handle for a slab; the window need not be free yet. SKV_E_NOMEM. */
 int skv_slab_new(struct skv_pool *p, struct pool_class *c, struct window w, struct slab **out);
-/* What open slabs become when the file grows to this length: those that get more slots, linked by
- * `opened`. Then either replaces the old ones, which cannot fail, or forgets them. SKV_E_NOMEM. */
+/* Computes the slabs that get more slots when the file grows to this length, linked by `opened`.
+ * The caller then replaces the old slabs with them, which cannot fail, or drops them.
+ * SKV_E_NOMEM. */
 int skv_slabs_longer(const struct skv_pool *p, const struct pool_file *f, uint64_t length,
 		     struct slab **list);
 void skv_slabs_replace(struct skv_pool *p, struct slab *list);

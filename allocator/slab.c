@@ -1,5 +1,5 @@
 /*
- * slab.c - one slab: its memory, its bitmaps, and its position in its class's lists.
+ * slab.c - a slab: its memory, its bitmaps, and its position in its class's lists.
  *
  * Owns the table of handles and the class lists. A slab with free slots stands in the list
  * [log2(longest free run)][fill]: from there alloc.c finds the fullest slab that has a run of n
@@ -43,7 +43,7 @@ static struct slab *slab_make(const struct skv_pool *p, struct pool_class *c, st
 	struct slab *s;
 
 	assert(slots > 0 && slots <= MAX_SLAB_SLOTS);
-	/* One piece: the slab, its bitmaps, the owners. */
+	/* A single allocation: the slab, its bitmaps, the owners. */
 	s = skv_calloc(1, sizeof *s + maps * words * sizeof(uint64_t) + slots * sizeof(uint32_t));
 	if (!s)
 		return NULL;

@@ -44,7 +44,7 @@ static void count_block(struct skv_pool *p, const struct pool_unit *u, uint32_t 
 	}
 }
 
-/* Its blocks change their places or its length changes: they are left out meanwhile. */
+/* Takes the file out of the sums while its blocks move or its length changes. */
 static void begin_move(struct skv_pool *p, const struct pool_file *f)
 {
 	for (uint32_t i = 0; i < f->n_units; i++)

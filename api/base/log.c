@@ -1,6 +1,6 @@
 /*
- * log.c - one line per call, written with a single write(2), so that lines of several threads do
- * not mix.
+ * log.c - writes a line per call with a single write(2), so that lines of several threads do not
+ * mix.
  *
  * Owns the log's settings, set once before threads start and then only read, except the level, an
  * atomic; no lock. Any thread. Texts may contain anything from outside: control characters (also

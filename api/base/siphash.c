@@ -66,13 +66,13 @@ static inline uint64_t load(const void *p)
 	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? x : __builtin_bswap64(x);
 }
 
-/* What is left of a string of n bytes behind its whole words, and the length. */
+/* Returns the bytes of a string of n bytes after its last whole word, with the length. */
 static inline uint64_t load_end(const char *s, size_t n)
 {
 	const unsigned bits = n % 8 * 8;
 	uint64_t x = 0;
 
-	if (bits && n > 8) /* its last 8 bytes, without those of the word before */
+	if (bits && n > 8) /* the last 8 bytes of the string, without those of the previous word */
 		x = load(s + n - 8) >> (64 - bits);
 	else if (bits)
 		for (unsigned i = 0; i < n; i++)

@@ -459,7 +459,7 @@ static int run_race(struct connection *c, const struct skv_http *h,
 		for (int i = 0; i < 2; i++)
 			if (has_won(x, i))
 				return i;
-		if (running == 0) /* one that failed at once needs no second */
+		if (running == 0) /* a request that failed at once needs no hedge */
 			return x->begun[1] && x->code[0] != CURLE_OK && x->code[1] == CURLE_OK;
 		curl_multi_poll(c->multi, NULL, 0,
 				(int)http_milliseconds(x->begun[1] || ms >= r->hedge_ms

@@ -1,4 +1,4 @@
-/* internal.h - what http.c and relay.c share: how this process calls others. */
+/* internal.h - shared by http.c and relay.c: how this process calls others. */
 #ifndef SKV_HTTP_INTERNAL_H
 #define SKV_HTTP_INTERNAL_H
 
@@ -9,11 +9,10 @@
 
 /* Once per process, before any other call of libcurl. */
 void http_init_curl(void);
-/* What requests are made with, where nobody says otherwise; strings may be NULL. ca_file is never
- * "". */
+/* Returns the TLS options of requests that set none; strings may be NULL. ca_file is never "". */
 struct skv_http_tls http_default_tls(void);
-/* What holds for all requests of this process to a manager. libcurl writes into `why` what TLS did
- * not like; it outlives the request. */
+/* Sets the options that all requests of this process to a manager share. libcurl writes into `why`
+ * the reason of a TLS failure; `why` outlives the request. */
 void http_set_common(CURL *curl, const char *url, const struct skv_http_tls *tls,
 		     char why[CURL_ERROR_SIZE]);
 struct skv_http_tls http_tls_of(const struct skv_http *h);

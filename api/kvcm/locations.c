@@ -23,14 +23,13 @@ struct piece {
 	size_t n;
 };
 
-/* One writing of a struct kvcm_locations. */
+/* State of writing a struct kvcm_locations. */
 struct writer {
 	const struct kvcm_locations *l;
 	struct skv_buf *out;
 	struct skv_arena arena;
 	bool json;
-	struct piece *uris;               /* [files * n_specs], made on first use; up to the block's
-					   * number */
+	struct piece *uris; /* [files * n_specs], made on first use; up to the block's number */
 	int *types;                       /* [files]: StorageType; -1: not looked up yet */
 	struct piece sizes[SKV_MAX_SPECS]; /* after the number, for length[] */
 	uint64_t length[SKV_MAX_SPECS];
@@ -39,7 +38,7 @@ struct writer {
 	uint32_t miss_columns;             /* for which `miss` was made */
 };
 
-/* What is written of a row. */
+/* The parts of a row that are written. */
 struct row {
 	uint32_t n;
 	uint32_t column[SKV_MAX_SPECS];

@@ -19,9 +19,8 @@ enum whole { WHOLE, NO_NUMBER, NO_INTEGER, TOO_LARGE };
 struct decimal {
 	bool minus;
 	uint64_t v;     /* the digits up to the last that is not 0 */
-	bool over;      /* they exceed 64 bits */
-	int64_t zeros;  /* followed by so many zeros; negative: so many of the digits are
-			 * decimals */
+	bool over;      /* the digits exceed 64 bits */
+	int64_t zeros; /* followed by so many zeros; negative: so many of the digits are decimals */
 };
 
 static bool digit(char c) { return (unsigned char)(c - '0') <= 9; }

@@ -11,7 +11,7 @@
 
 struct entry {
 	ProtobufCMessage *m;
-	size_t at; /* its position */
+	size_t at; /* position of the entry */
 };
 
 /* Any order that separates different keys. */

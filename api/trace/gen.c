@@ -11,8 +11,8 @@
 #include <skv/status.h>
 
 #define BLOCK_TOKENS ((uint64_t)SKV_TRACE_BLOCK_TOKENS)
-#define DOCUMENT_ID (1ull << 62) /* marks ids that are hashes, to keep them apart from counted
-				  * ones */
+/* Marks ids that are hashes, to keep them apart from counted ones. */
+#define DOCUMENT_ID (1ull << 62)
 
 struct request {
 	struct skv_trace_request r;
@@ -27,7 +27,7 @@ struct gen {
 	size_t n, cap;
 };
 
-/* One conversation so far. */
+/* A conversation so far. */
 struct talk {
 	uint64_t *ids; /* of its whole blocks */
 	size_t n, cap;

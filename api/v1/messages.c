@@ -115,9 +115,9 @@ static const struct skv_field storage_view_rows[] = {
 			  "room than its capacity; empty: none."),
 	SKV_NUMBER(T, files, 6, .flags = REQUIRED,
 		   .doc = "Slab files."),
+	/* Earlier managers do not send this field, nor other fields that are not required. */
 	SKV_NUMBER(T, draining_files, 16,
-		   .doc = "Of them."), /* managers of before did not tell this, nor what
-					  else is not required */
+		   .doc = "Of them."),
 	SKV_NUMBER(T, bad_files, 17,
 		   .doc = "Of them: lost or damaged; their blocks are misses."),
 	SKV_NUMBER(T, file_bytes, 7, .flags = REQUIRED),

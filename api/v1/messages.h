@@ -1,5 +1,5 @@
 /*
- * messages.h - what the files of message tables share: short names of field flags, and the
+ * messages.h - shared by the message tables: short names of field flags, and the
  * functions of skv/v1_json.h and skv/v1_pb.h for a table. Internal to messages*.c.
  */
 #ifndef SKV_V1_MESSAGES_H
@@ -20,8 +20,8 @@ enum {
 	REQUIRED = SKV_FIELD_REQUIRED,
 	SIZE = SKV_FIELD_SIZE | SKV_FIELD_BYTES,
 	SHORT = SKV_FIELD_SHORT,
-	OPTIONAL = SKV_FIELD_SHORT | SKV_FIELD_SIZE, /* a number of an object that need not be
-							told */
+	/* A number of an object that need not be told. */
+	OPTIONAL = SKV_FIELD_SHORT | SKV_FIELD_SIZE,
 	BYTES = SKV_FIELD_SHORT | SKV_FIELD_SIZE | SKV_FIELD_BYTES, /* the same of bytes */
 	PRESENT = SKV_FIELD_PRESENT,
 	NOT = SKV_FIELD_NOT,

@@ -267,7 +267,7 @@ void skv_v1_write_openapi(struct skv_buf *out)
 	const char *base = skv_v1_openapi_base();
 	size_t n = strlen(base);
 
-	/* Its last member is components, whose last one is schemas. */
+	/* The document's last member is components, whose last member is schemas. */
 	for (int braces = 0; braces < 3 && n > 0; braces += base[--n] == '}')
 		SKV_CHECK(strchr(" \n}", base[n - 1]));
 	skv_put_bytes(out, base, n);

@@ -26,10 +26,10 @@ bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv
 
 /* Field "files". */
 void skv_jout_files(struct skv_buf *b, const struct skv_files *files);
-/* One location as the value of a field; null when its length is 0. */
+/* Writes a location as the value of a field; null when its length is 0. */
 void skv_jout_location(struct skv_buf *b, const struct skv_location *loc);
-/* One block in a list: `outcome` NULL = none is told; `loc`, `copy` NULL = left out, else for each
- * of the specs. */
+/* Writes a block in a list. `outcome` NULL: omits the outcome; `loc`, `copy` NULL: omits them, else
+ * for each of the specs. */
 void skv_jout_block(struct skv_buf *b, uint32_t index, const char *outcome,
 		    const struct skv_location *loc, const struct skv_location *copy, uint32_t n);
 /* Room for one of them, to grow the buffer once. */

@@ -162,7 +162,8 @@ static void read_blocks(struct skv_pbdoc *d, struct skv_rd message, struct skv_s
 	r->loc = skv_pb_alloc(d, (size_t)r->n_keys * r->n_specs, sizeof *r->loc);
 	if (!skv_pb_ok(d))
 		return;
-	if (r->state != SKV_SESSION_OPEN) { /* its keys may not be counted: nothing to be written */
+	/* The session's keys may not be counted: nothing is to be written. */
+	if (r->state != SKV_SESSION_OPEN) {
 		memset(r->outcome, SKV_START_BUSY, r->n_keys);
 		return;
 	}

@@ -1,9 +1,9 @@
 /*
- * scan.c - one forward pass over refused JSON text: finds limits exceeded, and the field of a byte.
+ * scan.c - a forward pass over refused JSON text: finds limits exceeded, and the field of a byte.
  *
- * Only for texts that were refused: the parser gives a byte but no field, and stops at the
- * first fault, while a text over the limits is told so wherever its first fault is. The
- * walk judges nothing else.
+ * Only for texts that were refused: the parser gives a byte but no field, and stops at the first
+ * fault, while a text over the limits is reported wherever its first fault is. The walk judges
+ * nothing else.
  *
  * Owns nothing, allocates nothing; any thread.
  */
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One open object or array. */
+/* An open object or array. */
 struct level {
 	bool object;
 	bool value;      /* object: past the colon, so that a string is no field name */

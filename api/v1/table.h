@@ -34,33 +34,33 @@ enum skv_kind {
 	SKV_KIND_TEXTS,      /* const char *const *, and how many in `count_at` */
 	SKV_KIND_NAMES,      /* the same of names, none twice */
 	SKV_KIND_MESSAGES,   /* an array of structs of table `of`, and how many in `count_at` */
-	SKV_KIND_PART,       /* a struct of table `of`: in JSON its fields
-				stand among ours; required */
-	SKV_KIND_KEYS,       /* of a request: const struct skv_key *, and how many in `count_at`.
-				Number 1: has the next two */
+	SKV_KIND_PART, /* a struct of table `of`: in JSON its fields stand among ours; required */
+	/* Of a request: const struct skv_key *, and how many in `count_at`. Number 1: has the next
+	 * two. */
+	SKV_KIND_KEYS,
 	SKV_KIND_ALL,        /* bool: true in place of KEYS */
-	SKV_KIND_KEY_LIST,   /* of an answer: struct skv_key *, and how many in `count_at`; in
-				protobuf raw, number 1 */
-	SKV_KIND_MARKS,      /* bool *, and how many in `count_at`, a row of its own before:
-				numbers of the true ones */
+	/* Of an answer: struct skv_key *, and how many in `count_at`; in protobuf raw, number 1. */
+	SKV_KIND_KEY_LIST,
+	/* Bool *, and how many in `count_at`, a row of its own before: numbers of the true ones. */
+	SKV_KIND_MARKS,
 	SKV_KIND_TENANT,     /* const char *: the caller's, on no wire */
 };
 
 enum {
-	SKV_FIELD_REQUIRED = 1, /* must be there; protobuf can tell of parts
-				   and of PRESENT fields */
+	/* Must be there; protobuf can tell of parts and of PRESENT fields. */
+	SKV_FIELD_REQUIRED = 1,
 	SKV_FIELD_SIZE = 2,     /* JSON takes "64M", too */
-	SKV_FIELD_SHORT = 4,    /* JSON leaves it out where it says nothing:
-				   false, 0, "", no element */
-	SKV_FIELD_PRESENT = 8,  /* in a oneof of its own: 0 is written, and
-				   another thing than absence */
+	/* JSON leaves it out where it says nothing: false, 0, "", no element. */
+	SKV_FIELD_SHORT = 4,
+	/* In a oneof of its own: 0 is written, and another thing than absence. */
+	SKV_FIELD_PRESENT = 8,
 	SKV_FIELD_MEND = 16,    /* human-readable text: JSON has '?' for bytes that are not UTF-8 */
 	SKV_FIELD_UNIQUE = 32,  /* no two elements have the same first field, a name */
 	SKV_FIELD_FIRST = 64,   /* is read before the others ... */
 	SKV_FIELD_BYTES = 256,  /* a SIZE that counts bytes, for the OpenAPI document */
 	SKV_FIELD_NOT = 512,    /* a bool, of which protobuf has the opposite */
-	SKV_FIELD_LAST = 128,   /* ... or after them: `may_be_empty` or `check` asks
-				   for what the others said */
+	/* ... or after them: `may_be_empty` or `check` asks for what the others said. */
+	SKV_FIELD_LAST = 128,
 };
 
 #define SKV_TABLE_FIELDS 32u   /* of one table, at most */
@@ -76,12 +76,12 @@ struct skv_field {
 	uint32_t number; /* in slabkv.proto */
 	size_t at, width; /* in the struct */
 	size_t count_at;  /* uint32_t, of TEXTS, NAMES, MESSAGES, KEYS, KEY_LIST and MARKS */
-	uint64_t min, max; /* of a number, of the length of a text or of each of TEXTS; max
-			      0 = what the type holds */
+	/* Of a number, of the length of a text or of each of TEXTS; max 0 = what the type holds. */
+	uint64_t min, max;
 	uint32_t least, most; /* of these: how many */
 	uint64_t otherwise;   /* value of a number or bool that is not there */
-	const char *text;     /* value of a text or name that is not there, in protobuf of
-				 an empty one; NULL = "" */
+	/* Value of a text or name that is not there, in protobuf of an empty one; NULL = "". */
+	const char *text;
 	const char *const *words;   /* of WORD, ends with NULL */
 	const struct skv_table *of; /* of MESSAGES and PART */
 	/* When true of the message, `min` and `least` are 0, and it need not be
@@ -91,8 +91,8 @@ struct skv_field {
 	 * the reason in `text`. */
 	const char *(*check)(const void *message, char text[SKV_MESSAGE_MAX]);
 	const char *doc;           /* for the OpenAPI document, as the next one */
-	const char *const *texts;  /* of a TEXT or NAME that is one of these, ends
-				      with NULL; not checked */
+	/* Of a TEXT or NAME that is one of these, ends with NULL; not checked. */
+	const char *const *texts;
 };
 
 struct skv_table {
@@ -201,7 +201,7 @@ static inline bool skv_field_lax(const struct skv_field *f, const void *message)
 
 /* The table's schema as a field of an object. */
 void skv_table_write_schema(const struct skv_table *t, struct skv_buf *out);
-/* Those of all tables. */
+/* Writes the schemas of all tables. */
 void skv_table_write_schemas(struct skv_buf *out);
 /* The table of that schema, or NULL. */
 const struct skv_table *skv_table_named(const char *name);

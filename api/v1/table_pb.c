@@ -201,7 +201,7 @@ static void store_marks(struct skv_pbdoc *d, const struct skv_field *row, struct
 	while (skv_pb_next(d, &walk, &f))
 		if (f.number == row->number)
 			n += skv_pb_numbers(d, &f, row->name, PB_VARINT);
-	skv_pb_count(d, row->name, all, 0, row->most); /* there is a mark for each */
+	skv_pb_count(d, row->name, all, 0, row->most); /* every number has a mark */
 	skv_pb_count(d, row->name, n, 0, all);
 	numbers = skv_pb_all_numbers(d, r, row->number, row->name, PB_VARINT, n);
 	marks = skv_pb_ok(d) ? skv_pb_alloc(d, (size_t)all + 1, sizeof *marks) : NULL;
@@ -232,7 +232,7 @@ static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const 
 		skv_field_set_number(row, message, f->v);
 	else if (text = copy(d, f), !skv_field_is_chars(row))
 		skv_field_set_text(row, message, text);
-	else /* one that does not fit is none */
+	else /* a text that does not fit counts as "" */
 		skv_field_set_text(row, message, strlen(text) < row->width ? text : "");
 }
 

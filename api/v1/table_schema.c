@@ -161,7 +161,7 @@ static void put_keys(struct skv_buf *b, const struct skv_field *f)
 	}
 }
 
-/* One of the alternatives: the form of the keys, or (NULL) `all`. */
+/* Writes an alternative: the form of the keys, or (NULL) `all`. */
 static void put_alternative(struct skv_buf *b, const char *name, const char *schema)
 {
 	skv_jout_open(b, '{');

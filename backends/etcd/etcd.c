@@ -37,7 +37,7 @@ struct skv_etcd_bytes skv_etcd_prefix_end(struct skv_etcd_bytes prefix, uint8_t 
 	if (n > 0)
 		out[n - 1]++;
 	else
-		out[n++] = 0; /* there is none: etcd's word for all keys from `prefix` on */
+		out[n++] = 0; /* no such key: an end of 0 means all keys from `prefix` on in etcd */
 	return (struct skv_etcd_bytes){ out, n };
 }
 

@@ -60,7 +60,7 @@ struct etcd_call {
 	unsigned http;          /* status of the answer, 0: none came */
 	int grpc;               /* -1: none came */
 	uint32_t h2_error;      /* reason of the stream's end */
-	bool lost;              /* its connection ended before its answer did: `message` says why */
+	bool lost; /* the connection ended before the answer: `message` gives the reason */
 	char message[ETCD_MESSAGE_MAX];
 
 	struct skv_error err;   /* the result, or why the last try failed (lock) */
@@ -206,7 +206,8 @@ struct etcd_exchange {
 	const struct etcd_method *method;
 	void (*put)(struct skv_buf *b, const void *ctx);
 	const void *ctx;
-	void (*get)(void *out, const struct pb_field *f); /* its answer's fields; may be NULL */
+	/* Reads the fields of the answer; may be NULL. */
+	void (*get)(void *out, const struct pb_field *f);
 	void *out;
 	struct etcd_header header;
 };
@@ -224,7 +225,7 @@ size_t etcd_watch_credit(struct skv_etcd *c, struct etcd_call *call, size_t n);
 void etcd_watch_restart_locked(struct etcd_call *call);
 /* Ends it with call->err. */
 void etcd_watch_end_locked(struct etcd_call *call);
-/* Its reader has caught up: its server may send more. */
+/* Called when the reader has caught up: the server may send more. */
 void etcd_watch_attend(struct skv_etcd *c, struct etcd_call *call);
 
 #endif

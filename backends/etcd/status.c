@@ -1,5 +1,6 @@
 /*
- * status.c - what etcd's answers mean: whether a call was executed, and what a person should do.
+ * status.c - the meaning of etcd's answers: whether a call was executed, and what a person should
+ * do.
  *
  * etcd tells its errors apart by text; gRPC's codes group them. Stateless; any thread.
  */

@@ -43,7 +43,7 @@ struct remote {
 	struct skv_arena arena; /* of urls */
 	const char *urls[SKV_MAX_FS_MASTERS]; /* "http://host:port/fs/DIR" */
 	uint32_t n;
-	atomic_uint last; /* who answered */
+	atomic_uint last; /* index of the URL that answered last */
 };
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -253,7 +253,7 @@ static int ask_all(struct remote *r, struct skv_arena *a, enum skv_fs_verb verb,
 	return rc;
 }
 
-/* What the answer names lies in `a`. */
+/* Calls the fs-master; the answer's strings lie in `a`. */
 static int call_in(struct remote *r, struct skv_arena *a, enum skv_fs_verb verb,
 		   const struct skv_fs_request *q, struct skv_fs_answer *out, struct skv_error *err)
 {

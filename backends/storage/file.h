@@ -19,24 +19,22 @@
 
 #define FILE_EDGE SKV_SUPERBLOCK_SIZE /* the superblock, and at the end its bytes again */
 
-/* One opened storage. Nothing of the file system is kept open between calls: each call
- * opens the root by its path and proves it by the marker. So an unmounted or replaced root
- * is noticed by every call, a mount that comes back is used again by itself, and
- * unmounting is not blocked by us. */
+/* An opened storage. Nothing of the file system is kept open between calls: each call opens the
+ * root by its path and proves it by the marker. So every call detects an unmounted or replaced
+ * root, a mount that comes back is used again by itself, and unmounting is not blocked by us. */
 struct file_storage {
 	char *name;
 	char *root;
 	int below; /* the directory that root is one component of; -1 = root is a whole path */
 	uint8_t uuid[16];
 	uint64_t unit;
-	bool chunked;   /* type hf3fs: files are given their length only, there is
-			   no allocation in advance */
-	bool any_mount; /* one that is not 3FS will do */
+	/* Type hf3fs: files are given their length only, there is no allocation in advance. */
+	bool chunked;
+	bool any_mount; /* accept a root that is not on 3FS */
 	uint64_t chunk; /* 0 = none, or (chunked, until the root is claimed) to be read */
 	uint64_t edge;  /* header and trailer of a slab file, each: the chunk, or FILE_EDGE */
 	struct skv_mutex lock; /* protects what follows; no I/O under it */
-	dev_t dev;             /* where the root was last seen, to tell of a change; ino 0 =
-				  never */
+	dev_t dev; /* where the root was last seen, to tell of a change; ino 0 = never */
 	ino_t ino;
 	struct stat marker; /* as it was when its bytes were found good; st_ino 0: not yet */
 	unsigned write_turn; /* of the next probe that writes */

@@ -50,9 +50,9 @@ int skv_fs_allocate(int fd, uint64_t length);
 /* Gives the file its length, and allocates nothing. 0 or an errno. */
 int skv_fs_set_length(int fd, uint64_t length);
 
-/* What lies behind an open file or directory. */
+/* The file system of an open file or directory. */
 struct skv_fs_mount {
-	bool is_3fs;      /* it answers 3FS's ioctl, or is mounted as fuse.hf3fs */
+	bool is_3fs;      /* the file system answers 3FS's ioctl, or is mounted as fuse.hf3fs */
 	uint64_t chunk;   /* st_blksize: on 3FS the chunk size */
 	char type[32];    /* of the file system, as in mountinfo; "?" if it is not told there */
 };

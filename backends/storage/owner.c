@@ -140,8 +140,8 @@ static int read_owner(const struct file_storage *s, int dir, const char *name,
 	return SKV_OK;
 }
 
-/* One name of the directory. SKV_E_NOT_FOUND: none that counts. `mine` is known by its name: what
- * is in it, and on 3FS even its size, waits for a lost node that has its bytes. */
+/* Reads a name of the directory. SKV_E_NOT_FOUND: the name does not count. `mine` is known by its
+ * name: what is in it, and on 3FS even its size, waits for a lost node that has its bytes. */
 static int take_name(const struct file_storage *s, int dir, const char *name,
 		     const struct skv_storage_owner *mine, struct skv_storage_owner *o,
 		     struct skv_error *err)

@@ -217,7 +217,7 @@ static bool is_probe(const char *name)
 	return strncmp(name, PROBE_FILE, n) == 0 && strlen(name) <= n + 1;
 }
 
-/* Those that cannot be removed, a new storage may have. */
+/* Removes leftover probe files. A new storage may keep those that cannot be removed. */
 static void remove_probes(int dir)
 {
 	char name[SKV_PROBE_NAME];

@@ -25,8 +25,8 @@
 #include "remote.h"
 
 struct skv_storage {
-	const struct skv_storage_ops *type; /* what it is */
-	const struct skv_storage_ops *ops;  /* who does it */
+	const struct skv_storage_ops *type; /* operations of the storage's type */
+	const struct skv_storage_ops *ops;  /* operations that serve the calls */
 	void *self;
 	char *name;
 	atomic_uint users;
@@ -52,7 +52,7 @@ static bool is_complete(const struct skv_storage_ops *ops)
 	       !ops->owners == !ops->disown;
 }
 
-/* One call in progress. `err` is never NULL inside: the backend may always explain itself. */
+/* A call in progress. `err` is never NULL inside: the backend may always explain itself. */
 struct call {
 	const char *what;
 	const char *name; /* of the storage */

@@ -147,7 +147,8 @@ static void send_all(struct etcd_store *s, struct etcd_append **v, size_t n)
 	left = send_group(s, again, n);
 	for (size_t i = 0; i < left; i++) {
 		one = again[i];
-		if (send_group(s, &one, 1) > 0) /* its compares hold, and yet it is refused */
+		/* The compares hold, and yet etcd refuses the append. */
+		if (send_group(s, &one, 1) > 0)
 			one->rc = skv_fail(&one->err, SKV_E_STORE_IO, "store",
 					   "etcd refuses an append for no reason");
 	}

@@ -119,7 +119,7 @@ static void open_locked(struct etcd_store *s) SKV_REQUIRES(s->lock)
 
 	assert(!s->news.watch);
 	if (from == s->news.from)
-		return; /* one has ended there, because of a compaction: a read comes first */
+		return; /* a watch ended here because of a compaction: read first */
 	if (skv_etcd_watch_open(s->client, etcd_key(s, &first, "e/"), etcd_key(s, &end, "s"), from,
 				&s->news.watch, NULL) != SKV_OK) {
 		s->news.watch = NULL; /* another call tries again; until then everything is read */

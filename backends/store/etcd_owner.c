@@ -147,7 +147,7 @@ static int decode(const struct etcd_store *s, struct skv_etcd_answer *a, struct 
 	return rc;
 }
 
-/* What was known of a manager goes on if its lease is the same. */
+/* Keeps the known state of a manager if its lease is the same. */
 static void count_locked(struct etcd_store *s, struct etcd_manager *m, uint64_t began_ms,
 			 uint64_t ended_ms) SKV_REQUIRES(s->lock)
 {
@@ -463,7 +463,7 @@ static int renew_lease(struct etcd_store *s, const char *manager, uint32_t ttl_m
 	return rc;
 }
 
-/* One renewal that began after this call did, for all that wait for it. */
+/* Renews once for all waiting callers; the renewal begins after this call did. */
 static int renew_mine(struct etcd_store *s, uint32_t ttl_ms, struct skv_error *err)
 {
 	struct skv_error said = { 0 };
@@ -522,7 +522,7 @@ int etcd_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
 	int rc = SKV_OK;
 
 	if (!find_manager(s, partition, fence, manager)) {
-		rc = read_rows(s, NULL, err); /* it may have been acquired since */
+		rc = read_rows(s, NULL, err); /* the partition may have been acquired since */
 		if (rc == SKV_OK && !find_manager(s, partition, fence, manager))
 			rc = etcd_fenced(partition, err);
 	}

@@ -160,7 +160,7 @@ struct etcd_part {
 	bool complained; /* the keeper's own: of work that fails */
 };
 
-/* One append that waits. */
+/* An append that waits. */
 struct etcd_append;
 
 /* A row of P/e. */

@@ -228,8 +228,8 @@ bool skv_owner_is_dead(const char *owner)
 		break;
 	}
 	fd = (int)syscall(SYS_pidfd_open, (pid_t)o.pid, 0u);
-	gone = is_gone(&o); /* after that: a pid that is another process's by now has another start
-			     * time */
+	/* After that: a pid that is another process's by now has another start time. */
+	gone = is_gone(&o);
 	if (fd >= 0 && !gone && o.start_time != 0)
 		remember(&o, fd);
 	else if (fd >= 0)

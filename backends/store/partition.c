@@ -1,5 +1,5 @@
 /*
- * partition.c - one partition of a store, as a store of its own.
+ * partition.c - a partition of a store, as a store of its own.
  *
  * To its user it is partition 0, whose registry is the whole registry. Below, journal, checkpoints
  * and ownership are those of the number, and keys are "partition/<number>/<key>"; except one, the

@@ -100,7 +100,7 @@ static bool is_barred(const struct db *d)
 	return access(d->file->path, W_OK) != 0 && (errno == EACCES || errno == EROFS);
 }
 
-/* What to do, before SQLite's own words. */
+/* Returns the remedy that the message names before SQLite's own words. */
 static const char *remedy_of(int status)
 {
 	switch (status) {
@@ -254,7 +254,8 @@ static int set_later(struct db *d, bool later, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
-	assert(sqlite3_get_autocommit(d->handle)); /* it does not change inside of a transaction */
+	/* The connection does not change inside a transaction. */
+	assert(sqlite3_get_autocommit(d->handle));
 	if (d->full && d->later != later)
 		rc = db_exec(d, later ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL",
 			     err);
@@ -263,8 +264,8 @@ static int set_later(struct db *d, bool later, struct skv_error *err)
 	return rc;
 }
 
-/* One small transaction on top of whatever a failed commit left, synced on any connection. Caller
- * holds lock and turn. */
+/* Runs a small transaction on top of whatever a failed commit left, synced on any connection.
+ * Caller holds lock and turn. */
 static int settle_once(struct db *d, struct skv_error *err)
 {
 	int rc;

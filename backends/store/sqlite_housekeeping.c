@@ -317,7 +317,7 @@ static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bo
 /* ---- rounds
  * ----------------------------------------------------------------------------------------- */
 
-/* What a damaged page may say is none: the round would never end. */
+/* Ignores a partition number of a damaged page: the round would never end. */
 static int take_partition(int64_t said, uint32_t from, uint32_t *found, struct skv_error *err)
 {
 	if (said < from || said > SKV_STORE_PARTITION_MAX)

@@ -190,7 +190,7 @@ int sqlite_sync(void *self, uint32_t partition, struct skv_error *err)
 	struct sqlite_store *s = self;
 	int rc;
 
-	(void)partition; /* one file has all of them */
+	(void)partition; /* a single file holds all partitions */
 	if (s->in_memory || (s->durability == SKV_DURABILITY_FULL && !atomic_load(&s->later)))
 		return SKV_OK;
 	skv_mutex_lock(&s->sync.lock);

@@ -179,7 +179,8 @@ static int deliver_record(struct db *d, sqlite3_stmt *st, struct tail *last,
 	return rc;
 }
 
-/* Those after *last, which it moves; the last of them takes what was delivered to `most` bytes. */
+/* Delivers the records after *last and advances *last, whose last member gets the bytes delivered
+ * to `most`. */
 static int deliver_records(struct db *d, uint32_t partition, struct tail *last, uint64_t most,
 			   const struct skv_load_sink *sink, struct skv_error *err)
 {

@@ -89,7 +89,7 @@ static uint32_t big_endian(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* One number from a statement; -1 when it gives none. */
+/* Returns a number from a statement, or -1 without a row. */
 static int64_t ask_number(sqlite3 *handle, const char *text)
 {
 	sqlite3_stmt *st;
@@ -358,7 +358,7 @@ static void init_parts(struct sqlite_store *s, const struct skv_store_options *o
 	db_init(&s->admin, &s->main, true);
 	db_init(&s->head, &s->main, true);
 	db_init(&s->slice, &s->slices, true);
-	/* What housekeeping deletes is dead either way: its commits need no sync. */
+	/* Housekeeping deletes only dead rows: its commits need no sync. */
 	db_init(&s->housekeeping_main, &s->main, false);
 	db_init(&s->housekeeping_slices, &s->slices, false);
 	skv_mutex_init(&s->keep.lock);

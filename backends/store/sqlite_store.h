@@ -90,7 +90,7 @@ enum sql {
 
 struct sqlite_store;
 
-/* One database file with its write-ahead log. */
+/* A database file with its write-ahead log. */
 struct file {
 	struct sqlite_store *store;
 	char *path;
@@ -107,7 +107,7 @@ struct file {
 	uint64_t held_until_us; /* the housekeeping thread's own */
 };
 
-/* One connection. */
+/* A connection. */
 struct db {
 	struct file *file;
 	bool full; /* a commit syncs the log, except after tx_begin_later without sync */
@@ -152,7 +152,7 @@ struct sqlite_store {
 	char boot_id[37];
 	char *reserve_path;
 	uint64_t reserve_bytes;
-	_Atomic bool reserve_gone; /* it was given back to the disk, and not made again yet */
+	_Atomic bool reserve_gone; /* the reserve was given back to the disk and not rebuilt yet */
 	_Atomic bool later;     /* FULL: something was appended without a sync */
 	_Atomic bool sync_lost; /* a sync failed: what it should have covered may be gone */
 	_Atomic bool owned;     /* this object acquired a partition: it keeps the house */
@@ -212,7 +212,8 @@ uint64_t files_free_bytes(const char *path); /* UINT64_MAX if unknown */
 void reserve_make(struct sqlite_store *s);
 /* Gives the space back to the disk. False when there was none. */
 bool reserve_release(struct sqlite_store *s);
-/* What is left on the disk is for urgent writes: deletes, and the ownership. */
+/* Returns true if the space left on the disk is reserved for urgent writes: deletes, and the
+ * ownership. */
 bool reserve_only(struct sqlite_store *s);
 
 /* ---- the calls, by subject

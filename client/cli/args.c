@@ -144,8 +144,8 @@ void skv_args_keys_free(struct skv_args_keys *k)
 
 struct slabkv_keys skv_args_keys_of(const struct skv_args_keys *k)
 {
-	assert(k->n <= SLABKV_MAX_KEYS && (k->n == 0 || k->strings)); /* parsed, or never
-								       * initialised */
+	/* Parsed, or never initialised. */
+	assert(k->n <= SLABKV_MAX_KEYS && (k->n == 0 || k->strings));
 	if (k->form == SLABKV_KEYS_INT)
 		return slabkv_keys_ints(k->ints, k->n);
 	if (k->form == SLABKV_KEYS_WIDE)
@@ -163,7 +163,7 @@ void skv_args_print_size(uint64_t bytes, char out[24])
 		v /= 1024;
 		i++;
 	}
-	assert(v < 1024); /* there is a unit for all of 64 bits */
+	assert(v < 1024); /* every value of 64 bits has a unit */
 	if (i == 0)
 		snprintf(out, 24, "%" PRIu64 " B", bytes);
 	else

@@ -32,7 +32,7 @@ struct skv_bench_api {
 struct skv_bench {
 	struct skv_cli *cli;
 	struct slabkv *kv;
-	/* what was asked for */
+	/* the benchmark that was requested */
 	const struct skv_bench_api *api;
 	const struct skv_bench_op *ops[SKV_BENCH_SIZES];
 	uint32_t n_ops;
@@ -42,8 +42,8 @@ struct skv_bench {
 	uint32_t n_data;
 	uint32_t n_clients;
 	double seconds;
-	uint64_t rate; /* blocks a second that all threads ask for together; 0 = as many as they
-			  can */
+	/* Blocks a second that all threads ask for together; 0 = as many as they can. */
+	uint64_t rate;
 	double hits; /* part of the keys of a lookup that are there */
 	enum slabkv_mode mode;
 	bool scatter; /* a lookup's keys lie all over the population, not side by side */
@@ -71,10 +71,10 @@ struct skv_bench {
 	atomic_ullong made;    /* blocks that the running operation made or removed */
 	uint64_t stock;        /* first block of what `delete` may remove, or `get` read */
 	uint64_t stock_end;
-	uint64_t put_from, put_to; /* what `put` has written */
+	uint64_t put_from, put_to; /* range of keys that `put` has written */
 };
 
-/* One thread's call. The operation fills in the second half. */
+/* A thread's call. The operation fills in the second half. */
 struct skv_bench_call {
 	struct skv_bench *b;
 	const struct skv_bench_op *op;
@@ -86,7 +86,7 @@ struct skv_bench_call {
 	struct skv_bench_moves *moves; /* data: those of this thread (bench_data.c) */
 	uint64_t turn; /* a number that no other call of the run has */
 	uint64_t begin_us;            /* in: now; out: when what it counts began */
-	uint64_t first_us, second_us; /* its two halves, if it has any */
+	uint64_t first_us, second_us; /* durations of the two halves, if any */
 	uint64_t asked, done; /* blocks that should be there or be made; that were */
 	uint64_t bytes, ios;
 	struct slabkv_error err;
@@ -99,14 +99,14 @@ struct skv_bench_op {
 	bool data; /* moves bytes */
 	/* Makes what the operation needs, unmeasured; or NULL. */
 	int (*prepare)(struct skv_bench *b, struct slabkv_error *err);
-	/* One call. SLABKV_OK or the error, which is then in c->err. */
+	/* Makes a call. Returns SLABKV_OK, or the error that is then in c->err. */
 	int (*call)(struct skv_bench_call *c);
 	/* Where a call returns before its work is done: counts a call that is still under way.
 	 * False: there is none. Or NULL. */
 	bool (*rest)(struct skv_bench_call *c, int *status);
 };
 
-/* What one operation came to. */
+/* The results of an operation. */
 struct skv_bench_outcome {
 	uint64_t calls;
 	uint64_t refused; /* calls that the manager answered with no room, no time or too many */

@@ -47,7 +47,7 @@ static bool check_block(const struct skv_bench *b, const uint8_t *data, uint64_t
 	return true;
 }
 
-/* One call of a thread: a batch of its queue. */
+/* A call of a thread: a batch of its queue. */
 struct move {
 	uint64_t first; /* block */
 	uint64_t begin_us;
@@ -67,8 +67,7 @@ struct skv_bench_moves {
 	struct move *v; /* [n] */
 };
 
-/* One buffer for all blocks of a thread. What "usrbio" may use without a copy is
- * shared memory with a name. */
+/* Makes a buffer for all blocks of a thread. "usrbio" needs no copy for named shared memory. */
 static bool make_buffers(const struct skv_bench *b, struct skv_bench_moves *m)
 {
 	static atomic_uint serial;
@@ -250,7 +249,7 @@ static int call_put(struct skv_bench_call *c)
 	return submit(c, SLABKV_OP_PUT, atomic_fetch_add(&c->b->next_id, c->b->keys));
 }
 
-/* What put has written, in ranges as it was written. */
+/* Prepares to read the ranges that put has written. */
 static int prepare_get(struct skv_bench *b, struct slabkv_error *err)
 {
 	b->put_to = atomic_load(&b->next_id);

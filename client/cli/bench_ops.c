@@ -43,7 +43,7 @@ void skv_bench_call_close(struct skv_bench_call *c)
 	skv_free(c->strings);
 }
 
-/* What c->ids are called. */
+/* Returns the names of c->ids. */
 static struct slabkv_keys names(struct skv_bench_call *c, uint32_t n)
 {
 	static const char digits[] = "0123456789abcdef";

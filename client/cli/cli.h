@@ -38,9 +38,9 @@ struct skv_cli {
 	char *token; /* skv_malloc, or NULL */
 	uint32_t timeout_ms;
 	const char *engine; /* NULL: the library's choice */
-	struct slabkv_options library; /* what -o has set; the rest are defaults */
+	struct slabkv_options library; /* options set by -o; the others are defaults */
 	bool json;
-	bool yes;    /* what destroys is not asked about */
+	bool yes;    /* skip the question before destructive commands */
 	char **argv; /* of the command; where getopt is */
 	void (*help)(const char *command); /* prints the help of a command; NULL: of all */
 };
@@ -210,8 +210,9 @@ void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, 
 int skv_cli_set_words(const struct skv_cli *cli, struct slabkv *kv, enum slabkv_object kind,
 		      const char *name, char **words, int n, const char *const *lists);
 
-/* One call of the manager's API with JSON both ways. `body` is taken, NULL: none; *out (may be
- * NULL) is the answer, to be released with json_decref. 0, or an exit code after printing why. */
+/* Calls the manager's API with JSON both ways. Takes the reference to `body` (NULL: none). *out
+ * (may be NULL) gets the answer; release it with json_decref. Returns 0, or an exit code after
+ * printing the reason. */
 int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path,
 		 json_t *body, json_t **out);
 /* slabkv_object_set with the fields, which are taken. */

@@ -226,7 +226,7 @@ static int status(const struct skv_cli *cli)
 
 /* ---- drain ----------------------------------------------------------------------------------- */
 
-/* It has all that it would take over. */
+/* Returns true if the member has everything needed to take over. */
 static bool could_own(const struct member *m)
 {
 	size_t n = json_array_size(json_object_get(m->view, "partitions"));

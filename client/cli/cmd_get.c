@@ -130,7 +130,7 @@ static int check_end(const struct skv_cli *cli, struct slabkv *kv, const struct 
 	return rc;
 }
 
-/* One batch of the chain. *end: the chain (or the length) ended in it. */
+/* Reads a batch of the chain. Sets *end if the chain (or the length) ended in the batch. */
 static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint8_t *memory,
 		     bool *end)
 {

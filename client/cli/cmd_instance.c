@@ -35,7 +35,7 @@ static void print_instances(const json_t *doc)
 		print_instance(one);
 }
 
-/* One a line, as they arrive; with --json one document of all. */
+/* Prints each key on a line as it arrives; with --json prints a document of all. */
 static int keys(const struct skv_cli *cli, struct slabkv *kv, const char *id)
 {
 	json_t *all = cli->json ? json_array() : NULL;
@@ -81,7 +81,8 @@ static bool is_old(const struct removal *o, const json_t *i)
 	return skv_cli_u64(i, "unused_ms") / 1000 >= o->age_s && (o->with_blocks || !holds);
 }
 
-/* Those that are old, as the manager says; *blocks is how many blocks they hold. */
+/* Returns the instances that the manager reports as old; *blocks gets the number of blocks they
+ * hold. */
 static json_t *find_old(const struct removal *o, const json_t *doc, uint64_t *blocks)
 {
 	json_t *found = json_array(), *i;

@@ -62,7 +62,7 @@ static void listen_to_signals(void)
 	sigaction(SIGINT, &sa, NULL);
 }
 
-/* What it does not get from the kernel it does without. */
+/* Lowers the process's priority, as far as the kernel permits. */
 static void stand_back(void)
 {
 	const int whoever = 1, idle = 3 << 13; /* IOPRIO_WHO_PROCESS, IOPRIO_CLASS_IDLE */
@@ -192,7 +192,8 @@ static bool is_done(const struct mover *m, const struct slabkv_moved *r, uint64_
 			: skv_now_us() - idle_since_us > ONCE_MS * 1000ull;
 }
 
-/* What the next round of a scrub asks for: everything (0), until the manager has told its time. */
+/* Returns the time before which the next round of a scrub asks for blocks: 0 (all blocks) until the
+ * manager has reported its time. */
 static uint64_t check_before(const struct mover *m)
 {
 	assert(m->scrub || !m->older_s);

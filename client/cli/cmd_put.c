@@ -276,7 +276,7 @@ int skv_cmd_put(struct skv_cli *cli, int argc, char **argv)
 	if (rc == SKV_EXIT_OK)
 		rc = report(cli, &p);
 	if (rc == SKV_EXIT_OK && p.busy)
-		rc = SKV_EXIT_REFUSED; /* we stored nothing; the other writer may fail */
+		rc = SKV_EXIT_REFUSED; /* nothing was stored here; the other writer may fail */
 	for (uint32_t i = 0; i < p.n_in; i++)
 		skv_free(p.in[i].data);
 	skv_cli_target_free(&p.target);

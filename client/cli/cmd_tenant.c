@@ -29,7 +29,7 @@ static void print_value(const char *field, const json_t *value)
 		printf("%s%s", i ? "," : "", json_string_value(v));
 }
 
-/* What it has beside what it may have: "blocks=7/100". */
+/* Prints the usage beside the limit: "blocks=7/100". */
 static void print_use(const json_t *t, const char *field, const json_t *value)
 {
 	char name[40];

@@ -195,7 +195,7 @@ static int revoke(const struct skv_cli *cli, struct slabkv *kv, const char *name
 	return rc == SKV_EXIT_OK ? skv_cli_call(cli, kv, "DELETE", path, NULL, NULL) : rc;
 }
 
-/* One line of a tokens file, with a hash in place of a text. */
+/* Prints a line of a tokens file, with a hash in place of the token. */
 static void print_hashed(const char *line)
 {
 	const char *p = line + strspn(line, " \t");

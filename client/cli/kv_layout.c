@@ -64,7 +64,7 @@ static bool take_dtype(struct kv_layout *l, const char *name)
 
 /* ---- the layers ------------------------------------------------------------------------------ */
 
-/* One word of layer_types, layers_block_type, or a letter of hybrid_override_pattern. */
+/* Counts a word of layer_types, layers_block_type, or a letter of hybrid_override_pattern. */
 static void count_layer(struct kv_layout *l, const char *word)
 {
 	if (strstr(word, "sliding") || strstr(word, "local") || strstr(word, "chunked"))

@@ -1,5 +1,5 @@
 /*
- * kv_layout.h - what a model keeps of a token in its KV cache, from its Hugging Face config.json.
+ * kv_layout.h - the KV cache that a model keeps for each token, from its Hugging Face config.json.
  */
 #ifndef SKV_CLI_KV_LAYOUT_H
 #define SKV_CLI_KV_LAYOUT_H

@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails with EFBIG */
 	slabkv_options_init(&cli.library, sizeof cli.library);
-	slabkv_trace(trace); /* what is none counts as absent */
+	slabkv_trace(trace); /* an invalid value counts as absent */
 	if (token && token[0])
 		rc = skv_cli_set_token(&cli, token);
 	if (rc == SKV_EXIT_OK)

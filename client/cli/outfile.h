@@ -9,7 +9,8 @@
 
 struct skv_outfile {
 	FILE *f;      /* write here */
-	char *place;  /* what it becomes; NULL: f is the place itself (stdout, a device, a pipe) */
+	/* Final path of the file; NULL: f is the destination itself (stdout, a device, a pipe). */
+	char *place;
 	char *beside;
 };
 

@@ -82,7 +82,7 @@ static const char *remedy(int status)
 	}
 }
 
-/* One line on stderr; stdout has results only. Takes the reference. */
+/* Prints a line on stderr; stdout has results only. Takes the reference. */
 static void put_error(json_t *doc)
 {
 	if (doc && json_dumpf(doc, stderr, JSON_COMPACT) == 0)

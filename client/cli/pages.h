@@ -35,8 +35,8 @@ struct skv_pages {
 bool skv_pages_space_parse(const char *text, struct skv_pages_space *out);
 /* No spaces were asked for, or this is one of them. */
 bool skv_pages_wanted(const struct skv_pages *p, const struct skv_pages_space *s);
-/* One call: `body` NULL is a GET. The answer, an object, lives until the next call. An exit
- * code after printing why. */
+/* Makes a call; `body` NULL means GET. The answer, an object, lives until the next call. Returns 0,
+ * or an exit code after printing the reason. */
 int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body,
 		   const struct skv_json_node **answer);
 /* Begins a body that names the space. */

@@ -34,7 +34,7 @@ struct result {
 #undef SKIP_FIELD
 };
 
-/* One space of the file. */
+/* A space of the file. */
 struct entry {
 	struct skv_pages_space space;
 	uint64_t num_pages;

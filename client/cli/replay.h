@@ -30,10 +30,10 @@ struct skv_replay_counts {
 	uint64_t ios;
 };
 
-/* What one request found. */
+/* The hits of a request. */
 struct skv_replay_hits {
 	uint32_t prefix;
-	uint32_t behind; /* there, behind the first miss */
+	uint32_t behind; /* blocks found after the first miss */
 	uint32_t written;
 	bool done;
 };
@@ -100,7 +100,7 @@ void skv_replay_on_call(void *ctx, const char *op, uint64_t us, int status);
 int skv_replay_write_hits(struct skv_replay *r);
 /* Prints the table or JSON. 0 or an exit code. */
 int skv_replay_report(struct skv_replay *r);
-/* One progress line on stderr. */
+/* Prints a progress line on stderr. */
 void skv_replay_progress(const struct skv_replay *r);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * replay_worker.c - one replaying thread: looks up and reads a request's prefix, checks every byte
+ * replay_worker.c - a replaying thread: looks up and reads a request's prefix, checks every byte
  * against the pattern, writes what is missing.
  *
  * Owns the thread's buffers and counters. Shared: the handle (thread-safe) and the atomics of
- * struct skv_replay. A call that fails for want of room is counted and the replay goes on; one that
- * cannot get better (no manager, no permission) stops it.
+ * struct skv_replay. A call that fails for lack of space is counted and the replay goes on; a
+ * permanent failure (no manager, no permission) stops the replay.
  */
 #include "replay.h"
 

@@ -123,16 +123,16 @@ enum slabkv_status {
 	SLABKV_E_MISMATCH = -30,
 };
 
-/* What went wrong, for a human reader. */
+/* Describes an error, for a human reader. */
 struct slabkv_error {
 	int code;          /* enum slabkv_status */
 	char field[96];    /* the request field at fault, or "" */
-	char message[320]; /* one sentence; "" with SLABKV_OK */
+	char message[320]; /* a sentence; "" with SLABKV_OK */
 };
 
 /* Short stable name of a status ("not_found"). Static, never NULL. */
 SLABKV_API const char *slabkv_code(int status);
-/* One sentence about a status. Static, never NULL. */
+/* Returns a sentence about a status. Static, never NULL. */
 SLABKV_API const char *slabkv_text(int status);
 
 /* ---- handle ---------------------------------------------------------------------------------- */
@@ -212,8 +212,8 @@ struct slabkv_options {
 	void *owned; /* used by slabkv_options_new: leave it alone */
 	/* The engine "usrbio". It uses read_iov_size + write_iov_size of shared memory per process,
 	 * and a little for each ring. slabkv_option lists ranges and defaults. */
-	const char *hf3fs_lib; /* 3FS's client library; NULL: $HF3FS_LIB, else found by the dynamic
-				* linker */
+	/* 3FS's client library; NULL: $HF3FS_LIB, else found by the dynamic linker. */
+	const char *hf3fs_lib;
 	/* Where 3FS is mounted. NULL: taken from the first file opened. A handle uses one 3FS. */
 	const char *hf3fs_mount_point;
 	/* Directories of storages, separated by commas: the same as `mounts`. Blocks are spread
@@ -224,8 +224,8 @@ struct slabkv_options {
 	uint64_t hf3fs_read_io_size;   /* largest single request, bytes */
 	uint64_t hf3fs_write_io_size;
 	uint32_t hf3fs_ior_entries;   /* requests in flight per ring */
-	int32_t hf3fs_io_depth;       /* requests processed together, at most (the sign is ignored);
-				       * 0: all */
+	/* Requests processed together, at most (the sign is ignored); 0: all. */
+	int32_t hf3fs_io_depth;
 	int32_t hf3fs_numa_id;        /* NUMA node of buffers and rings; -1: any */
 	uint32_t hf3fs_io_thread_num; /* pairs of rings, each used by one thread at a time */
 	/* A request that has not completed after this time is abandoned: a read becomes a miss, a
@@ -367,7 +367,7 @@ SLABKV_API int slabkv_object_delete(struct slabkv *kv, enum slabkv_object kind, 
 /* In slabkv_instance: sets a number to 0, which means that it is not named. */
 #define SLABKV_NONE UINT64_MAX
 
-/* One part of a block, e.g. one tensor-parallel rank's. */
+/* A part of a block, e.g. one tensor-parallel rank's. */
 struct slabkv_spec {
 	const char *name;
 	uint64_t size; /* exact bytes, 1 .. 4 GiB */
@@ -380,13 +380,13 @@ struct slabkv_instance {
 	const char *id;                   /* required */
 	const char *group;                /* default "default" */
 	uint32_t block_tokens;            /* tokens per block, for display; 0 = unknown */
-	const struct slabkv_spec *specs;  /* parts of a block, in the order of buffers; required for
-					   * a new one */
+	/* Parts of a block, in the order of buffers; required for a new one. */
+	const struct slabkv_spec *specs;
 	size_t spec_size;                 /* distance between elements: sizeof *specs */
 	uint32_t n_specs;                 /* 1..SLABKV_MAX_SPECS */
 	const char *extra;                /* opaque text, at most 16384 bytes */
 	uint64_t weight;                  /* in a group that divides its capacity (default 1) */
-	uint64_t capacity;                /* its share in bytes; NONE (default): by weight */
+	uint64_t capacity;                /* share in bytes; NONE (default): by weight */
 };
 
 /* Registers an instance or changes it, as slabkv_object_set. A member that is 0 or NULL is not
@@ -407,8 +407,8 @@ struct slabkv_key {
 };
 
 enum slabkv_key_form {
-	SLABKV_KEYS_STRING, /* any text, 1..1024 bytes of UTF-8; the manager
-			       hashes it with its secret */
+	/* Any text, 1..1024 bytes of UTF-8; the manager hashes it with its secret. */
+	SLABKV_KEYS_STRING,
 	SLABKV_KEYS_INT,    /* 64-bit numbers, e.g. block hashes of an engine */
 	SLABKV_KEYS_WIDE,   /* 128-bit */
 	SLABKV_KEYS_BYTES,  /* as SLABKV_KEYS_WIDE, packed: 16 bytes each, big-endian */
@@ -428,8 +428,8 @@ struct slabkv_keys {
 		const uint8_t *bytes; /* [16 * n] */
 		const char *text;     /* no NUL needed; none inside a key */
 	} v;
-	const uint64_t *offsets; /* SLABKV_KEYS_TEXT: [n + 1]; key i is text[offsets[i]
-				    .. offsets[i + 1] - 1] */
+	/* SLABKV_KEYS_TEXT: [n + 1]; key i is text[offsets[i] .. offsets[i + 1] - 1] */
+	const uint64_t *offsets;
 	/* Puts: the block before the first key in its chain: one key (n = 1) without a parent of
 	 * its own; a string if the keys are strings, else a number. NULL: the first key starts a
 	 * chain. */
@@ -512,13 +512,14 @@ enum slabkv_result {
 	/* slabkv_put with SLABKV_PUT_SELECTIVE only */
 	SLABKV_NOT_ADMITTED, /* not stored: worth less than what it would replace */
 	/* slabkv_put */
-	SLABKV_DELETED, /* not stored: it was deleted, or all of its instance, while it was
-			 * written or waited for room */
+	/* Not stored: it was deleted, or all of its instance, while it was written or waited for
+	 * room. */
+	SLABKV_DELETED,
 };
 
-/* One block of a call. In: the buffers; out: the rest. */
+/* A block of a call. In: the buffers; out: the rest. */
 struct slabkv_block {
-	const struct slabkv_buf *bufs; /* one for each spec of the call, in its order */
+	const struct slabkv_buf *bufs; /* a buffer for each spec of the call, in its order */
 	uint32_t n_bufs;
 	enum slabkv_result result;
 	int why; /* SLABKV_OK, or the SLABKV_E_* behind SLABKV_ERROR and SLABKV_FAILED */
@@ -533,12 +534,11 @@ struct slabkv_io {
 	uint32_t failed;     /* get: SLABKV_ERROR; put: SLABKV_FAILED, SLABKV_DELETED */
 	uint32_t exists;     /* put */
 	uint32_t busy;       /* put */
-	uint32_t ios;        /* file-system requests: adjacent slots are merged (usrbio: cut at
-			      * io_size) */
+	uint32_t ios; /* file-system requests: adjacent slots are merged (usrbio: cut at io_size) */
 	uint64_t bytes;      /* of hits, or of blocks written */
 	uint64_t not_admitted; /* put */
-	uint64_t copies;       /* in the fast tier: get: hits read there; put: blocks written
-				* there, too */
+	/* In the fast tier: get: hits read there; put: blocks written there, too. */
+	uint64_t copies;
 };
 
 #define SLABKV_LEASE_DEFAULT UINT32_MAX
@@ -560,8 +560,8 @@ struct slabkv_lookup_options {
 	enum slabkv_mode mode;
 	const char *const *specs; /* subset of specs; NULL and 0 = all of the instance */
 	uint32_t n_specs;
-	uint32_t lease_ms; /* how long locations stay valid; 0 = no lease, or
-			    * SLABKV_LEASE_DEFAULT */
+	/* How long locations stay valid; 0 = no lease, or SLABKV_LEASE_DEFAULT. */
+	uint32_t lease_ms;
 	uint32_t window;   /* SLABKV_WINDOW: 1..keys->n */
 };
 
@@ -615,10 +615,10 @@ SLABKV_API int slabkv_delete(struct slabkv *kv, const char *instance,
 			       const struct slabkv_keys *keys, uint32_t *deleted,
 			       struct slabkv_error *err);
 
-/* One round of a mover: takes some of the blocks of what drains with `move`, copies their bytes to
- * where the manager says, and tells it. A block whose bytes have not the checksum of their write
- * stays where it is. Killed at any point it costs a repeat, never a block; any number of them may
- * run at once. Needs a token of role admin. */
+/* A round of a mover: takes some blocks of files and storages that drain with `move`, copies their
+ * bytes to the locations that the manager assigns, and reports the result. A block whose bytes do
+ * not match the checksum of their write stays in place. A mover that is killed costs a repeat,
+ * never a block; any number of movers may run at once. Needs a token of role admin. */
 struct slabkv_move_options {
 	size_t size;          /* sizeof of this struct, as the caller knows it */
 	uint32_t max;         /* slots at most; 0 = 128, the most */
@@ -636,7 +636,7 @@ struct slabkv_moved {
 	uint32_t moved;
 	uint32_t failed; /* not copied, or their blocks went meanwhile */
 	uint32_t mismatches; /* of these: bytes that had another checksum */
-	uint64_t bytes; /* that were copied, unless none was moved */
+	uint64_t bytes; /* bytes copied; 0 unless a block was moved */
 	bool checks; /* the slots were verified only: `moved` counts those that are right */
 	uint32_t hidden; /* damaged, and hidden now */
 	uint32_t unread; /* of a check: could not be read */
@@ -680,8 +680,8 @@ struct slabkv_pins {
 	size_t v_size; /* distance between elements */
 	uint64_t next; /* cursor of the next page; 0 = this was the last */
 };
-/* One page of the instance's pins, in no particular order. cursor 0 = start. Release *out with
- * slabkv_free. */
+/* Returns a page of the instance's pins, in no particular order. cursor 0 = start. Release *out
+ * with slabkv_free. */
 SLABKV_API int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor,
 			     const struct slabkv_pins **out, struct slabkv_error *err);
 
@@ -690,9 +690,9 @@ struct slabkv_key_list {
 	const struct slabkv_key *keys;
 	uint64_t next; /* cursor of the next page; 0 = this was the last */
 };
-/* One page of the keys of the instance's blocks, in no particular order and in the manager's own
- * form: string keys as their hashes. cursor 0 = start; a page may be empty though more follow. A
- * block that exists throughout is listed once. SLABKV_E_INVALID, field "cursor": the manager has
+/* Returns a page of the keys of the instance's blocks, in no particular order and in the manager's
+ * own form: string keys as their hashes. cursor 0 = start; a page may be empty though more follow.
+ * A block that exists throughout is listed once. SLABKV_E_INVALID, field "cursor": the manager has
  * restarted, start again. Release *out with slabkv_free. */
 SLABKV_API int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor,
 			   const struct slabkv_key_list **out, struct slabkv_error *err);
@@ -721,8 +721,8 @@ struct slabkv_location {
 /* Result of slabkv_lookup. */
 struct slabkv_locations {
 	uint32_t n_keys;
-	uint32_t matched; /* PREFIX: leading hits; BATCH, TRAILING: all hits; WINDOW: `window` or
-			     0 */
+	/* PREFIX: leading hits; BATCH, TRAILING: all hits; WINDOW: `window` or 0. */
+	uint32_t matched;
 	uint32_t n_specs;
 	const char *const *specs; /* names of the columns, always in the instance's order */
 	const bool *hit;                    /* [n_keys] */
@@ -732,8 +732,8 @@ struct slabkv_locations {
 	const struct slabkv_file *files;
 	size_t file_size;  /* distance between elements of `files` */
 	uint32_t lease_ms; /* granted; counted from before the request was sent */
-	uint64_t valid_until_ms; /* the same as a CLOCK_BOOTTIME time; later the slots may be
-				  * reused */
+	/* The same as a CLOCK_BOOTTIME time; later the slots may be reused. */
+	uint64_t valid_until_ms;
 };
 
 /* Looks up locations without reading. `o` NULL as in slabkv_get. Release *out with slabkv_free. */
@@ -794,8 +794,9 @@ struct slabkv_finished {
 	uint32_t committed;
 	uint32_t failed;
 	uint32_t deleted; /* while they were written: they are not published */
-	bool *gone; /* NULL, or set by the caller: [n_gone], set to whether block i of the session's
-		     * n_write was deleted */
+	/* NULL, or set by the caller: [n_gone], set to whether block i of the session's n_write was
+	 * deleted. */
+	bool *gone;
 	uint32_t n_gone;
 };
 
@@ -808,7 +809,7 @@ SLABKV_API int slabkv_finish(struct slabkv *kv, const char *session,
 SLABKV_API int slabkv_abort(struct slabkv *kv, const char *session, bool quiesced,
 			      struct slabkv_error *err);
 
-/* Whose blocks are to go: exactly one member is given. */
+/* Selects the blocks to remove: exactly one member is given. */
 struct slabkv_purge {
 	size_t size; /* set by the caller */
 	const char *const *instances; /* [n_instances] */
@@ -844,29 +845,30 @@ enum slabkv_op_kind {
 	SLABKV_OP_DELETE, /* GONE or FAILED */
 };
 
-/* One operation on many blocks of an instance, in parallel arrays: for callers to whom structs are
+/* An operation on many blocks of an instance, in parallel arrays, for callers for which structs are
  * expensive, such as other languages. */
 struct slabkv_batch {
 	size_t size;
 	enum slabkv_op_kind kind;
-	uint32_t n_bufs; /* put and get: buffers of a block, one for each spec of the
-			    instance, in its order; else 0 */
+	/* Put and get: buffers of a block, one for each spec of the instance, in its order; else
+	 * 0. */
+	uint32_t n_bufs;
 	const char *instance;
 	/* In any form; slabkv_keys_bytes and slabkv_keys_text take packed keys. Put: one chain,
 	 * head first, behind its `parent`, unless `independent`; get, exists, delete: each by
 	 * itself. */
 	const struct slabkv_keys *keys;
 	void *const *data;       /* [keys->n * n_bufs]: block by block */
-	const uint64_t *lengths; /* [keys->n * n_bufs], bytes; put: exactly the specs' sizes, get:
-				  * at least */
-	uint8_t *results; /* [keys->n], out: enum slabkv_result; always set, except after
-			   * SLABKV_E_INVALID */
-	int32_t *whys;    /* [keys->n], out, or NULL: SLABKV_OK or the SLABKV_E_*
-			     behind ERROR and FAILED */
+	/* [keys->n * n_bufs], bytes; put: exactly the specs' sizes, get: at least. */
+	const uint64_t *lengths;
+	/* [keys->n], out: enum slabkv_result; always set, except after SLABKV_E_INVALID. */
+	uint8_t *results;
+	/* [keys->n], out, or NULL: SLABKV_OK or the SLABKV_E_* behind ERROR and FAILED. */
+	int32_t *whys;
 	bool independent; /* as in slabkv_put_options */
 	uint64_t tag;     /* slabkv_batch_submit: returned with the completion */
-	struct slabkv_io *io; /* put and get: counts, as those calls return them; out, set when
-			       * `results` are, or NULL */
+	/* Put and get: counts, as those calls return them; out, set when `results` are, or NULL. */
+	struct slabkv_io *io;
 };
 
 /* Runs the batch on this thread, with one call to the manager and one transfer. SLABKV_OK whenever
@@ -909,11 +911,11 @@ SLABKV_API int slabkv_async_open(struct slabkv *kv, const struct slabkv_async_op
  * loop. It belongs to the library: never close or read it. */
 SLABKV_API int slabkv_async_fd(const struct slabkv_async *a);
 
-/* One operation on one block. */
+/* An operation on one block. */
 struct slabkv_op {
 	enum slabkv_op_kind kind;
 	const char *instance;
-	const struct slabkv_keys *key; /* one key (n = 1); puts: with its parent, if any */
+	const struct slabkv_keys *key; /* a single key (n = 1); puts: with its parent, if any */
 	/* Put and get: one element for each spec of the instance, in its order; put: exactly the
 	 * spec's size, get: at least. Other kinds: NULL and 0. */
 	const struct slabkv_buf *bufs;
@@ -1063,11 +1065,11 @@ SLABKV_API int slabkv_memory_unregister(struct slabkv *kv, void *base);
 
 /* ---- the manager and the mounts -------------------------------------------------------------- */
 
-/* One call of the manager's HTTP API in JSON (PROTOCOL.md), for programs that print the
- * answer or need what has no function here (counters: GET /v1/stats; slab files: GET and PUT
+/* Calls the manager's HTTP API in JSON (PROTOCOL.md), for programs that print the answer or need
+ * data without a function here (counters: GET /v1/stats; slab files: GET and PUT
  * /v1/storages/NAME/files; one block: GET /v1/instances/ID/blocks?key=KEY). `path` is "/v1/...",
- * `body` a JSON text or NULL. Like all calls it may be sent more than once. Release *json with
- * slabkv_free. */
+ * `body` a JSON text or NULL. Like all calls, this one may be sent more than once. Release *json
+ * with slabkv_free. */
 SLABKV_API int slabkv_call(struct slabkv *kv, const char *method, const char *path,
 			   const char *body, const char **json, struct slabkv_error *err);
 /* SLABKV_OK if a manager is reachable and ready (GET /readyz). One attempt, no waiting. */
@@ -1080,11 +1082,11 @@ SLABKV_API int slabkv_mount_find(struct slabkv *kv, const char *name, const char
 
 enum slabkv_verdict { SLABKV_GOOD, SLABKV_WARNING, SLABKV_BAD };
 
-/* One result of slabkv_mount_check. The texts are borrowed for the call. */
+/* A result of slabkv_mount_check. The texts are borrowed for the call. */
 struct slabkv_check {
 	const char *name; /* a word or two */
 	enum slabkv_verdict verdict;
-	const char *detail; /* what was found */
+	const char *detail; /* result of the check */
 	const char *remedy; /* how to fix it; "" when good */
 };
 

@@ -252,7 +252,7 @@ static uint64_t hash_of(const struct slabkv_keys *key)
 	return key->v.wide[0].lo ^ (key->v.wide[0].hi * 0x9e3779b97f4a7c15ull);
 }
 
-/* One copy of the name for neighbours that have the same. */
+/* Returns a single copy of the name for neighbours with the same name. */
 static const char *copy_instance(struct skv_arena *arena, const char *instance,
 				 const struct skv_async_op *before)
 {
@@ -530,7 +530,7 @@ static uint32_t cancel_locked(struct slabkv_async *a, uint64_t batch) SKV_REQUIR
 		skv_async_remove(&a->queue, op);
 		if (op->many)
 			skv_batch_tell(op->many, SLABKV_CANCELLED, SLABKV_OK);
-		skv_async_complete_locked(a, op); /* its result says CANCELLED from the start */
+		skv_async_complete_locked(a, op); /* the result is CANCELLED from the start */
 		n++;
 	}
 	return n;

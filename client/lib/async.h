@@ -24,17 +24,17 @@ struct skv_async_op {
 	struct skv_async_batch *batch;
 	uint32_t index;
 	enum slabkv_op_kind kind;
-	struct slabkv_keys key; /* one, in the batch's arena: a string or 128 bits; puts: with its
-				 * parent */
+	/* A single key, in the batch's arena: a string or 128 bits; puts: with its parent. */
+	struct slabkv_keys key;
 	uint64_t hash;           /* of the key */
 	const char *instance;
 	struct slabkv_buf *bufs; /* [n_bufs] */
 	struct skv_region **pins; /* [n_bufs] */
 	uint32_t n_bufs;
-	const struct skv_async_op *after; /* put: its predecessor in the chain, for comparison
-					   * only */
-	const struct slabkv_batch *many; /* a whole batch: then key and bufs are not
-					    used, but for pins */
+	/* Put: its predecessor in the chain, for comparison only. */
+	const struct skv_async_op *after;
+	/* A whole batch: then key and bufs are not used, but for pins. */
+	const struct slabkv_batch *many;
 	uint64_t tag;
 	enum slabkv_result result;
 	int why;
@@ -56,7 +56,7 @@ struct skv_async_list {
 	uint32_t n;
 };
 
-/* One thread, and its buffers for one call. */
+/* A thread, and its buffers for one call. */
 struct skv_async_worker {
 	struct slabkv_async *async;
 	pthread_t thread;

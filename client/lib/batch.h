@@ -1,4 +1,4 @@
-/* batch.h - one operation on many blocks, for slabkv_batch and for the asynchronous queue. */
+/* batch.h - an operation on many blocks, for slabkv_batch and for the asynchronous queue. */
 #ifndef SKV_CLIENT_BATCH_H
 #define SKV_CLIENT_BATCH_H
 

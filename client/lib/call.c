@@ -86,11 +86,11 @@ static void put_url(struct skv_buf *url, const char *base, const char *path)
 struct round {
 	uint32_t first, named;    /* of the named ones: where it begins, how many had a try */
 	uint32_t tips;            /* how many told ones had one */
-	char owner[SKV_NOTE_URL]; /* one that is not asked by its name in kv->urls; "" = none yet */
-	const char *at;           /* who is asked, and then who has answered */
+	char owner[SKV_NOTE_URL]; /* url of an owner that is not in kv->urls; "" = none yet */
+	const char *at; /* url of the manager that is asked, and then of the one that answered */
 	const char *answered;     /* a named one that has answered; NULL: none yet */
-	bool unreached;           /* one has not */
-	bool forwards;            /* who is asked may forward the call */
+	bool unreached;           /* a named manager was not reached */
+	bool forwards;            /* the manager that is asked may forward the call */
 	bool noted;
 	struct skv_owner_note note; /* of the answer, if noted */
 };
@@ -107,7 +107,7 @@ static const char *next_named(const struct slabkv *kv, struct round *r)
 	return NULL;
 }
 
-/* Who gets the request, too, if r->at is slow; NULL: nobody. */
+/* Returns the manager that also gets the request if r->at is slow, or NULL. */
 static const char *hedge_of(const struct slabkv *kv, const struct round *r)
 {
 	for (uint32_t i = 0; i < 2; i++) {
@@ -200,7 +200,7 @@ static uint64_t wait_of(uint32_t round)
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* What the answer says about the owner. */
+/* Stores the ownership that the answer reports. */
 static void note_owner(struct slabkv *kv, const struct skv_call *c, const struct round *r, int rc)
 {
 	const char *about = c->about ? c->about : c->path;
@@ -230,7 +230,7 @@ static bool is_tip(const struct slabkv *kv, const struct round *r)
 	return true;
 }
 
-/* Who is asked after a failure; NULL: nobody is left. */
+/* Returns the manager to ask after a failure, or NULL if none is left. */
 static const char *next_of(const struct slabkv *kv, struct round *r)
 {
 	if (!is_tip(kv, r))
@@ -275,7 +275,7 @@ static int let_forward(struct slabkv *kv, const struct skv_call *c, uint64_t end
 	return rc;
 }
 
-/* Who is asked first: the owner, if it is known. */
+/* Returns the manager to ask first: the owner, if known. */
 static const char *first_of(const struct slabkv *kv, const struct skv_call *c, struct round *r)
 {
 	if (kv->owners && skv_owners_find(kv->owners, c->about ? c->about : c->path, r->owner))
@@ -312,7 +312,7 @@ static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us
 	return let_forward(kv, c, end_us, &r, rc, a, err);
 }
 
-/* One try of slabkv_try_for. Whatever another try might answer better is SKV_E_TIMEOUT. */
+/* Makes a single try of slabkv_try_for. Failures that another try might avoid are SKV_E_TIMEOUT. */
 static int try_once(struct slabkv *kv, const struct skv_call *c, uint32_t ms, struct skv_answer *a,
 		    struct skv_error *err)
 {

@@ -42,7 +42,8 @@ struct slabkv {
 	uint32_t n_urls;
 	atomic_uint current; /* the URL that answered last */
 	atomic_uint_fast64_t forward_until_us; /* calls without a known owner are forwarded */
-	struct skv_owners *owners; /* who owns what; NULL: a single manager, which need not tell */
+	/* Known owners; NULL: with a single manager no answer needs to name the owner. */
+	struct skv_owners *owners;
 	uint32_t timeout_ms;
 	uint32_t io_timeout_ms; /* of a whole get or put; 0: none */
 	uint32_t rounds;
@@ -73,7 +74,7 @@ struct slabkv {
 	atomic_bool broken;           /* an invariant was broken: every call fails */
 	atomic_uint users; /* the caller, and threads left behind (late.c); the last frees it: */
 	void (*destroy)(struct slabkv *kv);
-	pid_t pid;                    /* that made it; fixed */
+	pid_t pid;                    /* process that made the handle; fixed */
 };
 
 /* ---- handle.c: at the entry of every public function ----------------------------------------- */
@@ -284,8 +285,7 @@ struct skv_transfer {
 	struct skv_plan plan;
 	bool write;
 	bool past_cache; /* reads the storage itself: a scrub's */
-	uint32_t next_sum;          /* of plan.order: the first one that is not
-				       summed, if it is to be */
+	uint32_t next_sum; /* of plan.order: the first one that is not summed, if it is to be */
 	uint32_t ios;           /* requests made */
 	bool in_flight;             /* a write was abandoned, but may still reach the storage */
 	struct skv_error first; /* the first failure, for the caller's err */

@@ -25,12 +25,13 @@
 #include <skv/status.h>
 #include <skv/superblock.h>
 
-/* What a call brings beside its runs. */
+/* The arguments of a call besides its runs. */
 struct skv_io_call {
 	const struct skv_clock *clock;
 	uint64_t at_ms; /* submit nothing at or after it; UINT64_MAX = no bound */
-	uint64_t until_ms; /* an engine that can give up requests gives up those without an answer
-			    * by then; 0 or UINT64_MAX = none */
+	/* An engine that can give up requests gives up those without an answer by then; 0 or
+	 * UINT64_MAX = none. */
+	uint64_t until_ms;
 	/* The caller's work while bytes move, or NULL: does a part of it (one piece's checksum) on
 	 * the calling thread; nothing is submitted meanwhile. False: there is none now. An engine
 	 * that never waits does not call it. */
@@ -47,7 +48,7 @@ static inline bool skv_deadline_passed(const struct skv_io_call *d)
 struct skv_engine_file {
 	int fd; /* for stat and the superblock; owned by the engine */
 	bool stale; /* goes through a page cache that may be older than the file */
-	struct skv_engine *engine; /* whose it is; NULL: the handle's */
+	struct skv_engine *engine; /* owning engine; NULL: the handle's */
 };
 
 /* Opens a slab file for any engine: one component below `dirfd`, no symbolic link followed, nothing
@@ -74,8 +75,8 @@ struct skv_io_run {
 	uint64_t ended_ms; /* by the deadline's clock, when the last byte arrived */
 	uint32_t ios;      /* requests made; 0: one for the run */
 	bool again;        /* nothing of it was done: reopen the file, then retry */
-	bool in_flight;   /* an abandoned request cannot be cancelled: a slot that it writes is not
-			   * quiet */
+	/* An abandoned request cannot be cancelled: a slot that it writes is not quiet. */
+	bool in_flight;
 	bool touched; /* the engine's own */
 };
 
@@ -111,7 +112,7 @@ struct skv_hf3fs_options {
 	uint32_t write_timeout_ms;
 };
 struct skv_usrbio_lib;
-/* What an engine is made with. */
+/* The options of an engine. */
 struct skv_engine_options {
 	uint32_t depth; /* requests in flight per call, if the engine has such a limit */
 	const struct skv_hf3fs_options *hf3fs;        /* checked; copied. NULL: defaults */

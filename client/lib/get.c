@@ -190,7 +190,7 @@ static void count(struct get *g, const bool *again)
 	g->io->matched = res->matched;
 }
 
-/* One transfer of the blocks that is_read() names. */
+/* Transfers the blocks that is_read() names. */
 static int transfer(struct get *g, struct skv_arena *a)
 {
 	struct skv_io_call by;
@@ -213,8 +213,8 @@ static int transfer(struct get *g, struct skv_arena *a)
 	return rc;
 }
 
-/* What the copies did not bring, from the blocks' own places. Not where a request was given up: its
- * bytes may still come into the buffers. */
+/* Reads the blocks that the copies did not bring from their own locations, except where a request
+ * was given up: its bytes may still arrive in the buffers. */
 static void read_again(struct get *g, struct skv_arena *a, bool *again)
 {
 	uint32_t n = 0;
@@ -285,7 +285,7 @@ int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_
 	skv_deadline_of_thread(0);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
-	if (skv_is_broken(kv, err)) { /* whatever was read */
+	if (skv_is_broken(kv, err)) { /* discard all bytes that were read */
 		miss_all(blocks, block_size, keys);
 		memset(io, 0, sizeof *io);
 		rc = SKV_E_INTERNAL;

@@ -48,7 +48,7 @@ int skv_mount_acquire_node(struct skv_mounts *m, const uint8_t uuid[16],
 void skv_mount_release(struct skv_mounts *m, struct skv_mount *mount);
 /* Where a storage lay when its directory was opened last. */
 enum skv_mount_place {
-	SKV_MOUNT_UNKNOWN, /* it never was */
+	SKV_MOUNT_UNKNOWN, /* the directory was never opened */
 	SKV_MOUNT_LOCAL,   /* on a local file system; or a memory node, whose calls end */
 	SKV_MOUNT_NETWORK, /* 3FS, FUSE, NFS, ...: its calls may hang */
 };

@@ -104,7 +104,7 @@ static bool move(struct skv_node_conn *c, bool out, struct iovec *iov, int n_iov
 			if (!advance(&iov, &n_iov, (size_t)n))
 				break;
 			if (!by || by->at_ms == UINT64_MAX)
-				end = end_of(by); /* it moves */
+				end = end_of(by); /* the transfer makes progress */
 			continue;
 		}
 		if (n < 0 || !bide(c, out ? POLLOUT : POLLIN, end, by, late))
@@ -494,7 +494,7 @@ static int parse_url(struct skv_node *n, const char *url, char base[SKV_MAX_URL 
 	return SKV_OK;
 }
 
-/* Who answers there? */
+/* Asks the node for its identity. */
 static int learn(struct skv_node *n, struct skv_http *http, const char *base, struct skv_error *err)
 {
 	const struct skv_http_request q = { .method = "GET", .url = base, .form = SKV_HTTP_JSON,

@@ -39,15 +39,15 @@ struct skv_node {
 	char host[256];
 	uint16_t port;
 	uint64_t epoch;
-	bool local;               /* its slabs are mapped */
-	bool tls;                 /* its URL is https: so do bytes go, but local ones and RDMA */
+	bool local;               /* the node's slabs are mapped */
+	bool tls;                 /* the URL is https: bytes use TLS, except local ones and RDMA */
 	struct skv_http *http;    /* the handle's */
 	uint16_t rdma_port;       /* 0: bytes go over TCP */
 	struct skv_rdma *rdma;    /* the handle's */
-	atomic_bool dead;         /* it was started anew, or is another storage's */
+	atomic_bool dead;         /* the node was restarted, or belongs to another storage */
 	struct skv_mutex lock;    /* protects what follows */
 	struct skv_node_conn *idle;
-	char device[64];  /* that the last queue pair is on */
+	char device[64];  /* device of the last queue pair */
 	char no_rdma[320]; /* why there was none; "": there was */
 	uint64_t again_ms; /* when to try again */
 	uint32_t refs;
@@ -57,7 +57,7 @@ struct skv_node {
 struct skv_node_at {
 	const char *url; /* "http://host:port/NAME" */
 	const char *token; /* NULL: none */
-	struct skv_http *http; /* its token and certificates are the same handle's */
+	struct skv_http *http; /* the node's token and certificates are those of the handle */
 	struct skv_rdma *rdma; /* NULL: no RDMA */
 };
 

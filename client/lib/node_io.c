@@ -218,7 +218,7 @@ static bool still_there(struct skv_engine *e, struct skv_engine_file *f)
 	if (atomic_load(&n->dead) || (s->base && memcmp(s->base, s->superblock, 8) != 0))
 		return false;
 	if (!s->base)
-		return true; /* it is asked anyway */
+		return true; /* the node is asked anyway */
 	if (skv_node_take(n, &c, &err) != SKV_OK)
 		return false;
 	skv_node_give(n, c, true);
@@ -293,7 +293,7 @@ static int begin(struct skv_node_conn *c, const struct skv_io_call *by)
 	return skv_deadline_passed(by) ? SKV_E_TIMEOUT : SKV_OK;
 }
 
-/* One run as a frame. False: the connection is of no use any more. */
+/* Sends a run as a frame. Returns false if the connection is unusable. */
 static bool send_run(struct skv_node_conn *c, struct skv_io_run *r, const struct skv_io_call *by,
 		     bool *late)
 {
@@ -535,7 +535,7 @@ static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
 		copy_run(&runs[i], false, by);
 }
 
-/* There is nothing below memory. */
+/* Does nothing: memory has no layer below to sync. */
 static int sync_file(struct skv_engine *e, struct skv_engine_file *f)
 {
 	SKV_CHECK(node_of(e) == slab_of(f)->node);

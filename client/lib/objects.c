@@ -124,7 +124,7 @@ int slabkv_object_delete(struct slabkv *kv, enum slabkv_object kind, const char 
 	return end(&o, rc == SKV_E_NOT_FOUND ? SKV_OK : rc, NULL, err, &e);
 }
 
-/* What is there with the fields laid over it, or a new object of these. */
+/* Overlays the fields on the existing object, or creates an object with these fields. */
 static int change(struct object *o, const char *fields, struct skv_error *err)
 {
 	struct skv_arena a;

@@ -20,7 +20,7 @@ static bool is_url(const char *url, size_t n)
 	return n > 0 && n < 1024 && (http || !memmem(url, n, "://", 3));
 }
 
-/* Those of the options, or of the environment. */
+/* Returns the URLs of the options, or of the environment. */
 static uint32_t texts_of(const struct slabkv_options *o, const char *const **out)
 {
 	static const char *const local = SKV_DEFAULT_URL;

@@ -120,7 +120,7 @@ static void forget_locked(struct owner *w)
 	*w = (struct owner){ .url = NULL };
 }
 
-/* What an owner says is true when it says it; answers may come in another order. */
+/* Stores an owner's report unless a newer one is known: answers may arrive in another order. */
 static void take_locked(struct owner *w, uint64_t epoch, const char *url)
 {
 	if (w->url && epoch <= w->epoch)

@@ -16,8 +16,9 @@ struct skv_owners;
 /* NULL: out of memory. */
 struct skv_owners *skv_owners_create(void);
 void skv_owners_destroy(struct skv_owners *o); /* NULL is fine */
-/* Who is asked for what `path` ("/v1/instances/...", "/v1/sessions/ID...") is about. False: that is
- * not known, or it is about no partition. Any thread, the following too. */
+/* Returns in `url` the owner of the object that `path` ("/v1/instances/...", "/v1/sessions/ID...")
+ * names. Returns false if the owner is not known, or the path belongs to no partition. Any thread;
+ * the same applies to the following functions. */
 bool skv_owners_find(struct skv_owners *o, const char *path, char url[SKV_NOTE_URL]);
 /* The answer of `url` to a call on `path` had this note. */
 void skv_owners_learn(struct skv_owners *o, const char *path, const struct skv_owner_note *note,

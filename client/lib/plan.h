@@ -26,8 +26,8 @@ struct skv_piece {
 	uint64_t checksum; /* in: of a read to be proven: what it should be */
 	bool summed;       /* `sum` is that of all its bytes */
 	uint64_t sum;
-	uint32_t run;      /* its run; set by skv_plan_make */
-	uint64_t run_at;   /* its offset within the run */
+	uint32_t run;      /* index of the run; set by skv_plan_make */
+	uint64_t run_at;   /* offset within the run */
 	bool late;         /* out: the call's time was over before there was an answer */
 };
 

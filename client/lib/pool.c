@@ -28,7 +28,7 @@ struct buffer {
 
 struct slabkv_pool {
 	struct slabkv_pool_info fixed; /* all but free and leaving */
-	pid_t pid;                      /* that made it; fixed */
+	pid_t pid;                      /* process that made the pool; fixed */
 	size_t length;                  /* of the mapping */
 	struct skv_mutex lock;          /* protects what follows */
 	struct skv_cond freed;

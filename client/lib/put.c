@@ -305,7 +305,7 @@ static void put_run(struct put *p, const struct slabkv_keys *keys, uint32_t at, 
 	if (o)
 		memcpy(&same, o, o->size < sizeof same ? o->size : sizeof same);
 	same.size = sizeof same;
-	same.flags = 0; /* what was admitted there is admitted here */
+	same.flags = 0; /* the copies skip admission: the blocks were admitted already */
 	if (put_parts(&copies.p, p->answer.res.copy_instance, &copies.keys, &same, a, &err) !=
 	    SKV_OK)
 		skv_log(SKV_LOG_DEBUG, "client", "no copies in %s: %s",
@@ -410,7 +410,7 @@ static void put_elsewhere(struct put *p, const char *instance, const struct slab
 	skv_log(SKV_LOG_DEBUG, "client", "put: storage %s did not take it: %s", storage,
 		err->message);
 	if (put_blocks(&other.p, instance, &other.keys, o, a, &why) != SKV_OK)
-		return; /* what the first one said counts */
+		return; /* the result of the first storage counts */
 	for (uint32_t i = at; i < end; i++)
 		replace_result(p, block(p, i), &other.blocks[i - at]);
 	p->io->bytes += other.io.bytes;

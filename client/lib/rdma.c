@@ -89,7 +89,7 @@ void skv_rdma_map(struct skv_rdma *r, void *base, size_t length)
 	struct region *g = skv_calloc(1, sizeof *g);
 
 	if (!g)
-		return; /* its bytes are copied */
+		return; /* bytes of this region will be copied */
 	*g = (struct region){ .base = base, .length = length };
 	skv_mutex_lock(&r->setup);
 	for (uint32_t i = 0; i < r->n; i++)

@@ -25,7 +25,7 @@ struct pump {
 	uint32_t n;
 	skv_qp_keys *keys;
 	const struct skv_io_call *by;
-	/* What is posted next: */
+	/* The position to post next: */
 	uint32_t run;
 	int iov;
 	size_t offset; /* in that buffer */
@@ -228,7 +228,7 @@ static int sleep_a_little(struct pump *p)
 
 	if (ibv_req_notify_cq(q->cq, 0) != 0)
 		return SKV_E_NETWORK;
-	n = reap(p); /* what came before it was asked for */
+	n = reap(p); /* completions that came before the notification was requested */
 	if (n != 0)
 		return n;
 	poll(fd, 2, LOOK_MS);

@@ -1,7 +1,7 @@
 /*
- * rdma_qp.c - one queue pair: connects it with librdmacm, and ends it (see rdma.h).
+ * rdma_qp.c - a queue pair: connects it with librdmacm, and ends it (see rdma.h).
  *
- * No state of its own. The device is the one that the address of the node is reached through.
+ * No state of its own. The device is the one through which the node's address is reached.
  */
 #include "rdma_qp.h"
 

@@ -203,8 +203,8 @@ uint64_t skv_transfer_sum(struct skv_piece *p)
 	return p->sum;
 }
 
-/* What an engine does while it waits: the checksum of the next piece, as
- * soon as its bytes are there. */
+/* Uses the engine's waiting time for the checksum of the next piece, as soon as its bytes are
+ * there. */
 static bool sum_next(void *ctx)
 {
 	struct skv_transfer *t = ctx;
@@ -242,7 +242,7 @@ static void drop_stale(struct skv_transfer *t)
 	}
 }
 
-/* One pass over the plan; the pieces get their results. */
+/* Makes a pass over the plan; the pieces get their results. */
 static void move(struct skv_transfer *t, const struct skv_io_call *until)
 {
 	struct skv_io_call by = { until->clock, until->at_ms, until->until_ms, sum_next, t };

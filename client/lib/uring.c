@@ -37,7 +37,8 @@ static void tell_locked(struct skv_uring *u, const char *what, int error) SKV_RE
 	u->told = true;
 }
 
-/* One entry of a ring's table of memory; what another ring has pinned is taken from that. */
+/* Registers an entry of a ring's table of memory, sharing the pinned memory of another ring if
+ * there is one. */
 static int set_buffer_locked(struct skv_uring *u, struct skv_uring_ring *r, uint32_t at)
 	SKV_REQUIRES(u->lock)
 {

@@ -41,7 +41,7 @@ struct skv_uring_region {
 	void *owner; /* `base` as passed to map: a large one has several parts */
 };
 
-/* One request: part of a run, and what is left of it. */
+/* A request: part of a run, and what is left of it. */
 struct skv_uring_slot {
 	uint32_t run;
 	uint32_t again;    /* how often the kernel asked for a retry */
@@ -83,7 +83,7 @@ struct skv_uring {
 	struct skv_cond returned; /* a ring is idle, or may be created */
 	struct skv_uring_ring *idle;
 	struct skv_uring_ring *all;
-	uint32_t n_rings; /* those in `all` and those being created */
+	uint32_t n_rings; /* rings in `all` and rings being created */
 	int fds[2 * SKV_URING_FILES]; /* the table of files of every ring; -1 = free */
 	struct skv_uring_region regions[SKV_URING_REGIONS];
 	bool told; /* logged: memory cannot be registered */

@@ -1,13 +1,13 @@
 /*
- * uring_pump.c - one call of the engine "uring": cuts runs into requests, keeps up to `depth` of
- * them in flight, goes on where one came back short, and returns when nothing is in flight.
+ * uring_pump.c - a call of the engine "uring": cuts runs into requests, keeps up to `depth` of them
+ * in flight, continues after a short one, and returns when nothing is in flight.
  *
  * While it runs, a run's `done` is where it stops: its whole length first, then the lowest position
  * at which a request failed or the file ended. Requests of one run are cut in order, so that at the
  * end everything below `done` has been moved. `status` is why it stopped there.
  *
- * Deadline: looked at once for each batch, right before the one system call that submits it. What
- * the kernel did not take is never offered again after it.
+ * Deadline: checked once per batch, right before the one system call that submits it. A request
+ * that the kernel did not take is never offered again after the deadline.
  *
  * Direct or buffered is decided request by request. Direct ones cover whole pages of the file, so
  * the two kinds never share a page of the page cache: a buffered neighbour cannot write back old
@@ -206,7 +206,7 @@ static void give_up(struct pump *p, int status)
 	}
 	if (p->n_sent == 0)
 		return;
-	/* They are in the submission queue: this ring must not be submitted to again. */
+	/* The requests are in the submission queue: do not submit to this ring again. */
 	p->r->broken = true;
 	while (p->n_sent > 0) {
 		const struct skv_uring_slot *s = &p->r->slots[p->r->sent[--p->n_sent]];
@@ -216,16 +216,17 @@ static void give_up(struct pump *p, int status)
 	}
 }
 
-/* One system call: submits what is prepared and waits for one completion, unless there is work to
- * do meanwhile. False: the ring can no longer be submitted to. */
+/* Makes a system call that submits the prepared requests and waits for one completion, unless there
+ * is work to do meanwhile. Returns false if the ring can no longer be submitted to. */
 static bool enter(struct pump *p)
 {
 	struct io_uring_cqe *cqe;
 	int rc;
 
 	if (p->r->broken) {
+		/* Requests that the kernel has taken are waited for in any case. */
 		if (io_uring_wait_cqe(&p->r->ring, &cqe) < 0)
-			poll(NULL, 0, 1); /* what the kernel has taken is waited for in any case */
+			poll(NULL, 0, 1);
 		return true;
 	}
 	rc = io_uring_submit_and_wait(&p->r->ring, p->working ? 0 : 1);
@@ -250,7 +251,7 @@ static void retry(struct pump *p, uint32_t number)
 	if (s->at < p->runs[s->run].done)
 		p->r->ready[p->n_ready++] = number;
 	else
-		free_slot(p, number); /* its run has stopped before it */
+		free_slot(p, number); /* the run stopped before this request */
 }
 
 static void advance(struct pump *p, struct skv_uring_slot *s, uint64_t n)

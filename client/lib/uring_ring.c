@@ -1,7 +1,8 @@
 /*
- * uring_ring.c - one io_uring: creation, and its tables of registered files and buffers.
+ * uring_ring.c - an io_uring: creation, and its tables of registered files and buffers.
  *
- * Owns nothing beside the ring it is given. Who may call what when: see struct skv_uring_ring.
+ * Owns nothing beside the ring it is given. For which thread may call each function, see struct
+ * skv_uring_ring.
  */
 #include "uring.h"
 

@@ -104,7 +104,7 @@ static void map_all(struct skv_usrbio *u, struct skv_usrbio_conn *g)
 	}
 }
 
-/* What the engine has of a connection. */
+/* Releases the engine's references to a connection. */
 static void drop(struct skv_usrbio_conn *g)
 {
 	if (g)
@@ -137,7 +137,7 @@ static int take_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_c
 	} else {
 		u->making = true;
 		skv_mutex_unlock(&u->lock);
-		drop(old); /* its memory first: there may be no room for both */
+		drop(old); /* free the old memory first: there may be no space for both */
 		old = NULL;
 		rc = make_conn(u, path, &fresh, &e);
 		if (rc == SKV_OK)

@@ -1,19 +1,19 @@
 /*
- * usrbio.h - what the files of the engine "usrbio" share. It moves block bytes over 3FS's native
- * interface: shared memory between this process and the FUSE daemon of this machine, which does the
- * network, the retries and the replicas.
+ * usrbio.h - definitions shared by the files of the engine "usrbio". The engine moves block bytes
+ * over 3FS's native interface: shared memory between this process and the FUSE daemon of this
+ * machine, which does the network, the retries and the replicas.
  *
  * usrbio.c is the engine (files, the choice of the way), usrbio_conn.c what stands as long as one
  * daemon lives (rings, buffers, mapped memory: a *connection to the daemon*), usrbio_memory.c
  * buffers and memory that the daemon knows, usrbio_ring.c one ring, usrbio_pump.c one call from its
  * first request to its last.
  *
- * There is no way to cancel a request. What a caller gives up is *orphaned*: its buffer and its
- * place in the ring stay taken until its completion arrives. A request in the caller's own memory
- * is never given up: a read would land in whatever the caller keeps there by then, a write would
- * take it. It is waited for until it is back, or the daemon's process has ended. When the daemon is
- * restarted, everything that was made with it is worth nothing; calls then say `again`, and files
- * are opened anew on a new connection.
+ * There is no way to cancel a request. A request that a caller gives up is *orphaned*: its buffer
+ * and its place in the ring stay taken until its completion arrives. A request in the caller's own
+ * memory is never given up: a read would land in whatever the caller keeps there by then, a write
+ * would take it. It is waited for until it is back, or the daemon's process has ended. When the
+ * daemon is restarted, everything that was made with it is worth nothing; calls then say `again`,
+ * and files are opened anew on a new connection.
  *
  * Locks, in this order: skv_usrbio.lock, conn.lock, ring.lock, pool.lock. None is held while bytes
  * are copied or the daemon is waited for.
@@ -64,8 +64,8 @@ int skv_usrbio_room(const struct skv_hf3fs_options *o, uint64_t rings, struct sk
 
 /* Buffers of ours, of any length, in one piece of shared memory. */
 struct skv_usrbio_pool {
-	struct slabkv_pool *pages; /* the memory; its name is removed as soon
-				      as the daemon has it */
+	/* The memory; its name is removed as soon as the daemon has it. */
+	struct slabkv_pool *pages;
 	struct skv_usrbio_memory memory;
 	uint32_t n_units;
 	struct skv_mutex lock; /* protects what follows */
@@ -95,8 +95,7 @@ struct skv_usrbio_io {
 	struct skv_usrbio_call *call; /* ring.lock; NULL: orphaned */
 	bool flying;                  /* ring.lock: with the daemon */
 	bool own;                     /* `data` is the caller's memory, not a buffer of the pool */
-	bool overdue;                 /* ring.lock: in the caller's memory, and past its time:
-					 said so */
+	bool overdue; /* ring.lock: in the caller's memory, and past its time: said so */
 	uint32_t run;
 	uint64_t at; /* in the run */
 	uint64_t length;
@@ -118,7 +117,7 @@ struct skv_usrbio_ring {
 	struct skv_usrbio_io *free;
 	uint32_t flying;
 	uint32_t orphaned;
-	bool reaping;                    /* one thread waits for completions, for all */
+	bool reaping;                    /* a thread waits for completions on behalf of all */
 	struct skv_usrbio_call *waiting; /* the others */
 };
 
@@ -171,7 +170,7 @@ struct skv_usrbio_file {
 	uint64_t chunk;                   /* NATIVE: bytes of one, a power of two */
 };
 
-/* One call of read or write, on its caller's thread. */
+/* A call of read or write, on its caller's thread. */
 struct skv_usrbio_call {
 	struct skv_usrbio_ring *ring;
 	const struct skv_hf3fs_options *o;
@@ -205,8 +204,7 @@ struct skv_usrbio_conn {
 	const struct skv_usrbio_lib *lib;
 	const struct skv_hf3fs_options *o; /* the engine's */
 	char mount_point[256];
-	char daemon[256];    /* what `submit-ios` leads to: another one for
-				each start of the daemon */
+	char daemon[256];    /* target of `submit-ios`: changes with each start of the daemon */
 	atomic_uint refs;    /* the engine's, and one for each file */
 	atomic_bool lost;    /* worth nothing any more */
 	atomic_bool gone;    /* the daemon's process ended: it no longer uses our memory */
@@ -216,8 +214,7 @@ struct skv_usrbio_conn {
 	struct skv_usrbio_ring rings[2][SKV_USRBIO_RINGS];
 	struct skv_usrbio_pool pools[2];
 	struct skv_mutex lock;      /* protects what follows */
-	uint32_t users;             /* of rings and memory: the engine, and each
-				       call. 0: they are gone */
+	uint32_t users; /* of rings and memory: the engine, and each call. 0: they are gone */
 	atomic_uint n_mapped;
 	struct skv_usrbio_memory *mapped[SKV_USRBIO_MAPPED];
 };
@@ -244,8 +241,9 @@ void skv_usrbio_conn_orphaned(struct skv_usrbio_conn *g, struct skv_usrbio_ring 
 int skv_usrbio_conn_map(struct skv_usrbio_conn *g, void *base, size_t length,
 			struct skv_error *err);
 void skv_usrbio_conn_unmap(struct skv_usrbio_conn *g, const void *base);
-/* What the bytes at `data` lie in: how many of `length` do in *n; NULL: in nothing that is mapped.
- * Valid as long as the caller keeps the memory registered. */
+/* Returns the mapped memory that holds the bytes at `data`, and in *n how many of `length` it
+ * holds; NULL: the bytes are not mapped. Valid as long as the caller keeps the memory
+ * registered. */
 const struct skv_hf3fs_iov *skv_usrbio_conn_find(struct skv_usrbio_conn *g, const void *data,
 						 uint64_t length, uint64_t *n);
 /* Bytes of shared memory of all rings of these settings. */

@@ -39,7 +39,7 @@ struct skv_hf3fs_ior {
 	uint64_t flags;
 };
 
-/* One completion. */
+/* A completion. */
 struct skv_hf3fs_cqe {
 	int32_t index;
 	int32_t reserved; /* never set */

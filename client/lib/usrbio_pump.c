@@ -1,7 +1,7 @@
 /*
- * usrbio_pump.c - one call of the engine "usrbio": cuts runs into requests, sends them as
- * far as places and buffers go, settles what lands, and returns when nothing of it is
- * flying or worth waiting for.
+ * usrbio_pump.c - a call of the engine "usrbio": cuts runs into requests, sends them as far as
+ * places and buffers go, settles completions, and returns when no request is in flight or worth
+ * waiting for.
  *
  * A request has one piece of memory. Bytes that lie side by side in memory that the daemon knows go
  * without a copy, if they are many (SKV_USRBIO_DIRECT) or all that is left; everything else goes
@@ -199,7 +199,7 @@ static void release(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 	skv_usrbio_ring_give(c->ring, io);
 }
 
-/* What has not been sent so far stops with `status`. */
+/* Ends all runs with unsent requests with `status`. */
 static void send_no_more(struct skv_usrbio_call *c, int status)
 {
 	while (c->n_ready > 0) {

@@ -1,10 +1,11 @@
 /*
- * usrbio_ring.c - one ring for reads or for writes: entries, submission, waiting.
+ * usrbio_ring.c - a ring for reads or for writes: entries, submission, waiting.
  *
- * The library wants one thread at a time to prepare and submit, and one to wait. The first is had
- * by the ring's lock. The second is whoever waits first: it takes completions for all and wakes
- * their callers; when it has its own, another one takes its place. So there are no threads beside
- * the callers', and a call that is alone costs no switch of threads but the daemon's.
+ * The library wants one thread at a time to prepare and submit, and one to wait. The ring's lock
+ * serialises the first. The second is the first thread that waits: this thread takes completions
+ * for all and wakes their callers; when it has its own, another thread takes its place. So there
+ * are no threads beside the callers', and a call that is alone costs no switch of threads but the
+ * daemon's.
  *
  * A completion is believed only if it names a request that is flying: everything else (named
  * twice, never sent) is dropped.
@@ -74,7 +75,8 @@ int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way,
 			"same /dev/shm?)",
 			g->mount_point, strerror(-rc));
 	}
-	g->lib->iovunlink(&out->ior.iov); /* its name; older libraries leave that to us */
+	/* Remove the name; older libraries leave that to the caller. */
+	g->lib->iovunlink(&out->ior.iov);
 	skv_mutex_init(&out->lock);
 	return SKV_OK;
 }
@@ -208,7 +210,7 @@ static void land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 	give_locked(r, io);
 }
 
-/* One wait for completions, on behalf of all. */
+/* Waits once for completions, on behalf of all. */
 static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms) SKV_REQUIRES(r->lock)
 {
 	struct skv_hf3fs_cqe cqes[REAP];
@@ -224,7 +226,7 @@ static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms) SKV_REQUIRES(r->
 	until.tv_nsec %= 1000000000;
 	n = r->conn->lib->wait_for_ios(&r->ior, cqes, REAP, ms > 0, &until);
 	if (n < 0 && ms > 0)
-		poll(NULL, 0, 1); /* it did not wait */
+		poll(NULL, 0, 1); /* wait_for_ios returned without waiting */
 	skv_mutex_lock(&r->lock);
 	r->reaping = false;
 	for (int i = 0; i < n && i < (int)REAP; i++)
@@ -265,7 +267,7 @@ struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv
 	landed = c->landed;
 	c->landed = NULL;
 	if (!r->reaping && r->waiting)
-		skv_cond_signal(&r->waiting->wake); /* it waits for all from now on */
+		skv_cond_signal(&r->waiting->wake); /* the woken thread waits for all from now on */
 	skv_mutex_unlock(&r->lock);
 	return landed;
 }

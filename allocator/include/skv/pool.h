@@ -49,8 +49,8 @@
 
 struct skv_pool;
 
-#define SKV_POOL_SLABS (UINT32_C(1) << 26) /* open slabs at a time: handles are below it, and one
-					    * more is SKV_E_NOMEM */
+/* Open slabs at a time: handles are below it, and one more is SKV_E_NOMEM. */
+#define SKV_POOL_SLABS (UINT32_C(1) << 26)
 #define SKV_SLAB_SLOTS (UINT32_C(1) << 30) /* slots per slab: their numbers are below it */
 
 struct skv_pool_options {
@@ -123,9 +123,9 @@ struct skv_file_info {
 };
 /* False: no such file. O(units of the file). */
 bool skv_pool_file(const struct skv_pool *p, uint32_t file, struct skv_file_info *out);
-/* It has no slab and no frozen unit; also true if there is no such file. O(log files). */
+/* Returns true if the file has no slab and no frozen unit, or does not exist. O(log files). */
 bool skv_pool_file_is_empty(const struct skv_pool *p, uint32_t file);
-/* Its used_bytes, 0 if there is no such file. O(log files). */
+/* Returns the file's used_bytes, or 0 if the file does not exist. O(log files). */
 uint64_t skv_pool_file_used(const struct skv_pool *p, uint32_t file);
 /* The first open slab of the file at or after *unit, which is set to the unit after it; false:
  * none. */

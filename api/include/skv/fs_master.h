@@ -75,7 +75,7 @@ struct skv_storage_range {
 /* State of a file and of its directory. */
 struct skv_file_look {
 	char fs[32];      /* type of the file system, as in mountinfo; "?": unknown */
-	uint64_t fs_id;   /* its number; 0: it has no stable one */
+	uint64_t fs_id;   /* number of the file system; 0: it has no stable number */
 	uint64_t dir;     /* inode of the directory */
 	uint64_t inode;   /* 0: the directory has no such file; the next two are 0 then */
 	uint64_t born_ns; /* creation time, only to tell files apart; 0: unknown */
@@ -85,7 +85,7 @@ struct skv_file_look {
 
 /* The request: which storage, and what to do. Fields that say nothing are left out. */
 struct skv_fs_request {
-	const char *storage; /* its name, for messages */
+	const char *storage; /* name of the storage, for messages */
 	const char *type;    /* "file", "hf3fs" or "memory" */
 	uint8_t uuid[16];
 	uint64_t unit;

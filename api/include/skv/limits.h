@@ -5,21 +5,21 @@
 #include <stdint.h>
 
 #define SKV_MAX_KEYS 16384u           /* keys in one request */
-#define SKV_MAX_KEY_STRING 1024u      /* one string key */
+#define SKV_MAX_KEY_STRING 1024u      /* bytes of a string key */
 #define SKV_MAX_BLOCK_NAME 1024u      /* name stored with a block */
 #define SKV_MAX_INSTANCES_PER_MATCH 64u
 #define SKV_MAX_SPECS 32u             /* specs of one instance */
 #define SKV_MAX_NAME 127u             /* names of storages, groups, instances, specs, tenants */
-#define SKV_SPACES "pages:"            /* names of storages and groups of page spaces begin so:
-					* pages:TENANT:INSTANCE */
+/* Names of storages and groups of page spaces begin so: pages:TENANT:INSTANCE. */
+#define SKV_SPACES "pages:"
 #define SKV_MAX_REQUEST_ID 127u
 #define SKV_MAX_PAGE 1000u            /* objects in one page of a list */
 #define SKV_PAGE_BYTES (1u << 20)     /* of memory for them, about */
-#define SKV_MAX_CURSOR (2 * SKV_MAX_NAME + 1) /* where a list goes on: a name, or a tenant's and an
-					       * instance's with '%' between them */
+/* Where a list goes on: a name, or a tenant's and an instance's with '%' between them. */
+#define SKV_MAX_CURSOR (2 * SKV_MAX_NAME + 1)
 #define SKV_MAX_AVOID 16u /* storages that a start avoids */
 #define SKV_MAX_BODY (32u << 20)      /* default limit of a request body */
-#define SKV_MAX_SPEC_SIZE (1ull << 32) /* one spec of one block: 4 GiB */
+#define SKV_MAX_SPEC_SIZE (1ull << 32) /* bytes of a spec of a block: 4 GiB */
 #define SKV_MIN_SPEC_SIZE 1ull
 #define SKV_MAX_ROOT 1023u            /* path of a storage's root directory */
 #define SKV_MAX_EXTRA 16384u          /* opaque text kept with a storage, group or instance */
@@ -33,8 +33,8 @@
 #define SKV_MAX_PIN_MS 2592000000ull  /* a pin that expires: 30 days */
 #define SKV_MAX_WEIGHT 1000u          /* of an instance in its group */
 #define SKV_MAX_LEASE_MS 600000u      /* limit of the manager's parameter lease_max_ms */
-#define SKV_MAX_WALL_MS ((1ull << 53) - 1) /* a time since 1970; a number that every JSON reader can
-					    * represent */
+/* A time since 1970; a number that every JSON reader can represent. */
+#define SKV_MAX_WALL_MS ((1ull << 53) - 1)
 #define SKV_MAX_SESSION_MS 3600000u   /* limit of the manager's parameter session_max_ms */
 
 _Static_assert(SKV_MAX_SPECS <= 32, "masks of specs have a bit for each");

@@ -73,7 +73,7 @@ enum skv_mn_op {
 	SKV_MN_BEGIN,
 	SKV_MN_WRITE,
 	SKV_MN_END,
-	SKV_MN_RDMA, /* its answer: `file` is the port, `offset` the ticket */
+	SKV_MN_RDMA, /* in the answer, `file` is the port and `offset` the ticket */
 	SKV_MN_LOCAL,
 	SKV_MN_PROVE,
 };

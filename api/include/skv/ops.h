@@ -30,39 +30,44 @@ bool skv_model_name_valid(const char *s, size_t n);
  * may grow, the others may change. */
 struct skv_storage_spec {
 	const char *name;
-	const char *type;   /* "file" (slab files below `root`), "hf3fs" (the same on a 3FS mount),
-			     * "null" (addresses only, for benchmarks), "external" (one file that
-			     * clients create: slots are only counted. All its sizes and offsets are
-			     * slot numbers, `capacity` may be any number, `unit` and `file_size`
-			     * are 0) */
-	const char *root;   /* absolute directory on the manager's host; "" for "null". With
-			     * fs-masters and no mount here: its path on clients, or "" */
-	const char *client_root;  /* `root` as seen on clients, for APIs that return whole paths; ""
-				   * = `root` */
-	const char *client_mount; /* the clients' mount point, which contains client_root; "" =
-				   * unknown */
+	/* "file" (slab files below `root`), "hf3fs" (the same on a 3FS mount), "null" (addresses
+	 * only, for benchmarks), "external" (one file that clients create: slots are only counted.
+	 * All its sizes and offsets are slot numbers, `capacity` may be any number, `unit` and
+	 * `file_size` are 0). */
+	const char *type;
+	/* Absolute directory on the manager's host; "" for "null". With fs-masters and no mount
+	 * here: its path on clients, or "". */
+	const char *root;
+	/* `root` as seen on clients, for APIs that return whole paths; "" = `root`. */
+	const char *client_root;
+	/* The clients' mount point, which contains client_root; "" = unknown. */
+	const char *client_mount;
 	uint64_t capacity;  /* limit of all slab files, bytes; a multiple of `unit` */
-	uint64_t file_size; /* bytes of one slab file; 0 = default: 1 GiB or the capacity, if
-			     * smaller; for "hf3fs" 4 to 64 GiB by chunk size, and at most an eighth
-			     * of the capacity */
+	/* Bytes of one slab file; 0 = default: 1 GiB or the capacity, if smaller; for "hf3fs" 4 to
+	 * 64 GiB by chunk size, and at most an eighth of the capacity. */
+	uint64_t file_size;
 	uint64_t unit;      /* slab unit, 2^n; 0 = capacity / 1024, from 1 to 64 MiB (hf3fs: 64) */
 	bool enabled;       /* false: takes no new blocks; existing ones stay readable */
-	bool draining;      /* true: takes no new blocks, existing ones are evicted, and its files
-			     * are removed one by one; not `external` */
-	bool move;          /* while it is draining: movers copy its blocks to other storages of
-			     * their groups, none is evicted; what cannot be moved stays */
+	/* True: takes no new blocks, existing ones are evicted, and its files are removed one by
+	 * one; not `external`. */
+	bool draining;
+	/* While it is draining: movers copy its blocks to other storages of their groups, none is
+	 * evicted; what cannot be moved stays. */
+	bool move;
 	/* Watermarks: background eviction starts when blocks use more than `high` percent of the
 	 * capacity and stops at `low`. 0, 0: the manager's free_percent, for each size of slots.
 	 * high 100: off; else 0 < low <= high < 100 */
 	uint32_t high_percent;
 	uint32_t low_percent;
-	const char *extra;  /* opaque text of the API that created it, at most SKV_MAX_EXTRA bytes;
-			     * "" if none */
+	/* Opaque text of the API that created it, at most SKV_MAX_EXTRA bytes; "" if none. */
+	const char *extra;
 	/* "hf3fs" only; fixed at creation: */
-	uint64_t chunk_size; /* a power of two, 32 KiB to 64 MiB, which the directory must have; 0 =
-			      * read from the directory at creation, and reported from then on */
-	bool any_mount;      /* the directory may be on a mount that is not 3FS (tests); chunk_size
-			      * is not checked then */
+	/* A power of two, 32 KiB to 64 MiB, which the directory must have; 0 = read from the
+	 * directory at creation, and reported from then on. */
+	uint64_t chunk_size;
+	/* The directory may be on a mount that is not 3FS (tests); chunk_size is not checked
+	 * then. */
+	bool any_mount;
 	/* URLs of fs-masters that handle the slab files, "http://host:port/DIR": DIR is the
 	 * directory below their root. None: the manager handles them itself, in `root`. May
 	 * change. */
@@ -73,16 +78,17 @@ struct skv_storage_spec {
 /* Quota of a group for all storages of one type. */
 struct skv_type_quota {
 	const char *type;
-	uint64_t capacity; /* bytes at most: storages of that type are skipped when it would be
-			    * exceeded; 0 = no limit */
+	/* Bytes at most: storages of that type are skipped when it would be exceeded; 0 = no
+	 * limit. */
+	uint64_t capacity;
 	uint64_t reclaim;  /* background eviction while more is used; 0 = none */
 };
 
 /* How a group's capacity (or its storages', if less) is divided among its instances. An instance's
  * *share* is its own `capacity`, else what those leave, divided by weights. */
 enum skv_share {
-	SKV_SHARE_GROUP, /* no shares: the group's least valuable blocks go, whichever instance they
-			  * belong to */
+	/* No shares: the group's least valuable blocks go, whichever instance they belong to. */
+	SKV_SHARE_GROUP,
 	/* Unused shares may be borrowed. Victims come from the instance furthest over its share. */
 	SKV_SHARE_PROPORTIONAL,
 	/* No instance exceeds its share. Its starts evict its own blocks only, besides those of
@@ -94,15 +100,14 @@ enum skv_share {
  * immediate effect. 0 means no limit. */
 struct skv_group_spec {
 	const char *name;
-	uint64_t capacity;           /* limit for block data, bytes; 0 = only the storages'
-				      * limits */
-	const char *const *storages; /* in order of preference; at least one, unless
-				      * loose_storages */
+	uint64_t capacity; /* limit for block data, bytes; 0 = only the storages' limits */
+	/* In order of preference; at least one, unless loose_storages. */
+	const char *const *storages;
 	uint32_t n_storages;
-	const char *policy; /* eviction policy: a name of skv/policy.h; "" (or NULL) = the default,
-			     * `reuse` */
-	uint64_t ttl_ms;    /* only for policy `ttl`, at least 1: blocks written longer ago are
-			     * evicted */
+	/* Eviction policy: a name of skv/policy.h; "" (or NULL) = the default, `reuse`. */
+	const char *policy;
+	/* Only for policy `ttl`, at least 1: blocks written longer ago are evicted. */
+	uint64_t ttl_ms;
 	bool loose_storages; /* storages need not exist (yet), and may be deleted */
 	const struct skv_type_quota *quotas; /* at most one per type */
 	uint32_t n_quotas;
@@ -116,25 +121,27 @@ struct skv_group_spec {
 	uint64_t reclaim_step_bytes;
 	uint32_t reclaim_step_percent;
 	uint32_t reclaim_period_ms;
-	uint64_t max_idle_ms; /* blocks not looked up for this long are evicted; for policies
-			       * ordered by use: reuse, deferred, selective, lru */
-	uint32_t high_percent; /* watermarks as a storage's, of the group's capacity (or its
-				* storages', if less) */
+	/* Blocks not looked up for this long are evicted; for policies ordered by use: reuse,
+	 * deferred, selective, lru. */
+	uint64_t max_idle_ms;
+	/* Watermarks as a storage's, of the group's capacity (or its storages', if less). */
+	uint32_t high_percent;
 	uint32_t low_percent;
-	uint32_t pin_percent; /* 0..100 of the same may be pinned hard, and of an instance's share
-			       * of it; 0 = 50 */
+	/* 0..100 of the same may be pinned hard, and of an instance's share of it; 0 = 50. */
+	uint32_t pin_percent;
 	enum skv_share share;
 	/* The group whose fast tier this one is: its instances have copies of blocks of that one's,
 	 * and are registered with them. Fixed when the group is made. "" (or NULL) = none. */
 	const char *tier_of;
 	bool write_through;   /* of a fast tier: who writes a block is asked to write a copy, too */
-	uint32_t promote_after; /* of a fast tier: movers copy what was used so often,
-				 * 1..SKV_MAX_PROMOTE; 0 = never */
-	bool replicate; /* of a fast tier: movers copy every block, and blocks whose place goes
-			 * live on from their copies */
+	/* Of a fast tier: movers copy what was used so often, 1..SKV_MAX_PROMOTE; 0 = never. */
+	uint32_t promote_after;
+	/* Of a fast tier: movers copy every block, and blocks whose place goes live on from their
+	 * copies. */
+	bool replicate;
 	uint64_t version;     /* the caller's own number, see skv_cluster_group_put */
-	const char *extra;    /* opaque text of the API that created it, at most SKV_MAX_EXTRA
-			       * bytes; "" if none */
+	/* Opaque text of the API that created it, at most SKV_MAX_EXTRA bytes; "" if none. */
+	const char *extra;
 };
 
 struct skv_spec {
@@ -152,12 +159,13 @@ struct skv_instance_spec {
 	const struct skv_spec *specs;
 	uint32_t n_specs;  /* 1..SKV_MAX_SPECS */
 	const char *extra; /* opaque text, "" if none */
-	bool numbered; /* slots are at multiples of their own size, so that offset / size is an
-			* integer (KVCM's blkid) */
+	/* Slots are at multiples of their own size, so that offset / size is an integer (KVCM's
+	 * blkid). */
+	bool numbered;
 	bool named;    /* each block keeps the name given by its start, durably, for exports */
 	/* In a group with shares; in an update 0 and 0 leave both unchanged. */
 	uint32_t weight;   /* 1..SKV_MAX_WEIGHT, 0 = 1 */
-	uint64_t capacity; /* its share in bytes, 0 = by weight */
+	uint64_t capacity; /* share in bytes, 0 = by weight */
 };
 
 /* Borrowed bytes; p is not NULL even if n is 0. */
@@ -173,8 +181,8 @@ struct skv_bytes {
 struct skv_file_ref {
 	const char *storage; /* name */
 	const char *type;    /* "file", "hf3fs" */
-	const char *client_root; /* of the storage, or its root; "" for "null". NULL in what a
-				  * client reads */
+	/* Of the storage, or its root; "" for "null". NULL in what a client reads. */
+	const char *client_root;
 	char uuid[37];       /* of the storage, text form */
 	char path[64];       /* relative to the storage's root */
 };
@@ -207,7 +215,7 @@ struct skv_match_req {
 };
 struct skv_match_res {
 	uint32_t n_instances;
-	const char *const *instances; /* those of the request */
+	const char *const *instances; /* the request's instances */
 	uint32_t *matched;            /* leading keys present with all specs */
 };
 
@@ -238,14 +246,14 @@ struct skv_lookup_req {
 	const char *const *specs; /* names; n_specs 0 = all of the instance */
 	uint32_t n_specs;
 	uint32_t lease_ms; /* 0 = none, SKV_LEASE_DEFAULT = the manager's; limited by the manager */
-	bool partial;         /* one of the specs suffices for a hit; not in HYBRID */
+	bool partial;         /* a single spec suffices for a hit; not in HYBRID */
 	bool skip_disabled;   /* specs on disabled storages count as absent, */
 	bool files_only;      /* and those in memory: the caller's clients only read files */
-	bool only_leased;     /* hits that cannot be leased for lease_ms (limited as above) are
-			       * misses */
-	bool slots_only;      /* the lease protects only the bytes at their offsets: if the group
-			       * needs room the block may be evicted, and its slots wait for the end
-			       * of the lease */
+	/* Hits that cannot be leased for lease_ms (limited as above) are misses. */
+	bool only_leased;
+	/* The lease protects only the bytes at their offsets: if the group needs room the block may
+	 * be evicted, and its slots wait for the end of the lease. */
+	bool slots_only;
 	bool peek;            /* no lease, no use: invisible to eviction */
 	bool want_created;    /* fill created_ms */
 	bool want_copies;     /* fill copy */
@@ -260,7 +268,7 @@ struct skv_lookup_res {
 	uint32_t n_keys;  /* of the request */
 	uint32_t matched; /* hits: PREFIX and HYBRID: leading ones; WINDOW: `window` or 0 */
 	uint32_t n_specs; /* columns of loc */
-	const char *const *specs; /* their names */
+	const char *const *specs; /* names of the specs */
 	bool *hit;                /* [n_keys] */
 	/* [n_keys * n_specs], valid where hit; partial and HYBRID: length 0 where
 	 * the block has no such spec */
@@ -269,8 +277,8 @@ struct skv_lookup_res {
 	 * checksum and under the same lease; length 0 = none. NULL: there are none at all, or
 	 * not wanted. */
 	struct skv_location *copy;
-	uint64_t *created_ms;     /* [n_keys] wall time, valid where hit, 0 =
-				     unknown; NULL unless wanted */
+	/* [n_keys] wall time, valid where hit, 0 = unknown; NULL unless wanted. */
+	uint64_t *created_ms;
 	uint32_t lease_ms;        /* granted; may be less than requested, 0 = none */
 	bool runs; /* for the codec, not set by the core: JSON has runs of neighbours, too */
 	struct skv_files files;
@@ -281,10 +289,11 @@ struct skv_lookup_res {
 struct skv_start_req {
 	const char *tenant;
 	const char *instance;
-	const char *request_id;     /* "" = none: the call is not idempotent; else a start with the
-				     * same one and the same keys is answered with the session that
-				     * the first has opened, while it is remembered */
-	const struct skv_key *keys; /* one chain, head first, unless `independent`; no key twice */
+	/* "" = none: the call is not idempotent; else a start with the same one and the same keys
+	 * is answered with the session that the first has opened, while it is remembered. */
+	const char *request_id;
+	/* A chain, head first, unless `independent`; keys are distinct. */
+	const struct skv_key *keys;
 	uint32_t n_keys;
 	bool has_parent;
 	struct skv_key parent;    /* the block before keys[0]; none with `independent` */
@@ -295,8 +304,8 @@ struct skv_start_req {
 	 * (columns of locations and checksums) are those of any key. */
 	const uint32_t *key_specs;
 	uint32_t deadline_ms; /* 0 = the manager's default; limited by the manager */
-	uint32_t grace_ms;    /* grace for uncommitted slots after the deadline; the manager's own
-			       * if that is longer */
+	/* Grace for uncommitted slots after the deadline; the manager's own if that is longer. */
+	uint32_t grace_ms;
 	/* [n_keys] name of each block, 0..SKV_MAX_BLOCK_NAME bytes; NULL unless
 	 * the instance is `named`. */
 	const struct skv_bytes *names;
@@ -304,18 +313,20 @@ struct skv_start_req {
 	 * storage; NULL = any. One that is not free or does not exist: outcome NO_ROOM. For
 	 * imports. */
 	const uint64_t *offsets;
-	bool fit;           /* if there is no room for all, the first ones are written: the others
-			     * have the outcome NO_ROOM */
-	bool whole;         /* with `fit`: all that are not EXISTS are written, or none; also none
-			     * if one is BUSY */
+	/* If there is no room for all, the first ones are written: the others have the outcome
+	 * NO_ROOM. */
+	bool fit;
+	/* With `fit`: all that are not EXISTS are written, or none; also none if one is BUSY. */
+	bool whole;
 	/* The keys are not a chain: none is the parent of another, and each is evicted by its own
 	 * use alone. For blocks whose neighbours may be missing, e.g. states and windows of hybrid
 	 * models, where only the last ones of a prompt are stored and read. */
 	bool independent;
-	bool relaxed;       /* with `anonymous`: answered once appended, synced a little later: a
-			     * power loss may undo it */
-	bool anonymous;     /* the session is ended only by skv_core_finish_partial or its deadline,
-			     * then forgotten */
+	/* With `anonymous`: answered once appended, synced a little later: a power loss may undo
+	 * it. */
+	bool relaxed;
+	/* The session is ended only by skv_core_finish_partial or its deadline, then forgotten. */
+	bool anonymous;
 	/* In an instance of one spec the manager may leave out the last blocks, with the outcome
 	 * NOT_ADMITTED: those for which there is no room but that of the blocks before them, and
 	 * under a policy that admits (`selective`) all from the first one on that is worth less
@@ -323,14 +334,17 @@ struct skv_start_req {
 	 * none is left out; blocks of the request's own chain are then evicted if no others may be.
 	 * Not with `whole` or `offsets`. */
 	bool selective;
-	bool unsummed;      /* the caller's protocol has no checksums: nothing goes to storages of
-			     * type memory */
-	bool want_existing; /* also return the locations of keys with outcome EXISTS, and count that
-			     * as a use: no lease */
-	const char *storage; /* of the group's: the only one to take slots of; NULL = any. Not with
-			      * `fit`, `selective` or request ids */
-	const char *const *avoid; /* [n_avoid] storages to take no slots of: the writer cannot
-				   * write there. Not part of what a request id stands for */
+	/* The caller's protocol has no checksums: nothing goes to storages of type memory. */
+	bool unsummed;
+	/* Also return the locations of keys with outcome EXISTS, and count that as a use: no
+	 * lease. */
+	bool want_existing;
+	/* Of the group's: the only one to take slots of; NULL = any. Not with `fit`, `selective` or
+	 * request ids. */
+	const char *storage;
+	/* [n_avoid] storages to take no slots of: the writer cannot write there. Not part of what a
+	 * request id stands for. */
+	const char *const *avoid;
 	uint32_t n_avoid;
 	bool runs; /* JSON: see the result's; no more part of it */
 };
@@ -340,8 +354,8 @@ struct skv_start_req {
 enum skv_start_outcome {
 	SKV_START_WRITE,  /* write the locations with length > 0, then finish */
 	SKV_START_EXISTS, /* all requested specs are committed: nothing to do */
-	SKV_START_BUSY,   /* nothing left to write, but other sessions are still writing, or it is
-			   * being removed */
+	/* Nothing left to write, but other sessions are still writing, or it is being removed. */
+	SKV_START_BUSY,
 	SKV_START_NOT_ADMITTED, /* with `selective` only: not stored; go on without */
 	SKV_START_NO_ROOM,      /* with `fit` or `offsets` only: not now */
 };
@@ -362,11 +376,12 @@ struct skv_start_res {
 	uint32_t n_specs;
 	const char *const *specs;
 	uint8_t *outcome;         /* [n_keys] enum skv_start_outcome */
-	struct skv_location *loc; /* [n_keys * n_specs], length 0 = do not write this
-				     one; see want_existing */
+	/* [n_keys * n_specs], length 0 = do not write this one; see want_existing. */
+	struct skv_location *loc;
 	uint32_t n_write;         /* keys with outcome WRITE */
-	const char *copy_instance; /* what is written goes to this one, too, once it is committed
-				    * (`write_through`); "" or NULL = there is none */
+	/* The instance that also gets the blocks once they are committed (`write_through`); "" or
+	 * NULL = none. */
+	const char *copy_instance;
 	bool runs; /* as in a lookup's result */
 	struct skv_files files;
 };
@@ -433,7 +448,7 @@ struct skv_move_slot {
 	const char *checksum; /* skv_checksum of them, 16 hex digits */
 };
 struct skv_move_view {
-	const char *move; /* its id; "" = there is nothing to move now */
+	const char *move; /* id of the move; "" = nothing to move now */
 	uint32_t deadline_ms;
 	bool checks;
 	struct skv_scrub_progress scrub;
@@ -447,8 +462,8 @@ struct skv_move_view {
 struct skv_move_finish_req {
 	const char *move;
 	uint32_t n_moved; /* of the move: all of its slots */
-	const bool *moved; /* [n_moved]: copied, and durable there; of a check: read whole, with the
-			    * right checksum */
+	/* [n_moved]: copied, and durable there; of a check: read whole, with the right checksum. */
+	const bool *moved;
 	const bool *damaged; /* [n_moved]: read whole, with a wrong checksum; NULL = none */
 	bool quiesced; /* no write is in flight any more: other targets need no grace period */
 };
@@ -465,8 +480,8 @@ struct skv_move_finish_res {
 struct skv_damage {
 	uint32_t key;     /* index into keys */
 	const char *spec; /* "" or NULL: the instance's only one */
-	uint64_t generation; /* of the location: names the slot, be it the block's or its copy's in
-			      * a fast tier */
+	/* Of the location: names the slot, be it the block's or its copy's in a fast tier. */
+	uint64_t generation;
 };
 struct skv_report_req {
 	const char *tenant;
@@ -475,8 +490,9 @@ struct skv_report_req {
 	uint32_t n_keys;
 	uint32_t n_damaged;
 	const struct skv_damage *damaged;
-	bool may_delete; /* the caller may delete there: the slots are hidden at once. Else movers
-			  * check them first */
+	/* The caller may delete there: the slots are hidden at once. Else movers check them
+	 * first. */
+	bool may_delete;
 };
 struct skv_report_res {
 	uint32_t hidden; /* misses from now on, or read from their copies */
@@ -493,8 +509,8 @@ struct skv_finish_req {
 	const char *session;  /* 32 hex digits */
 	/* Which of the session's written blocks (request order, WRITE only) succeeded. */
 	enum skv_mask_kind mask_kind;
-	uint32_t mask_count;    /* COUNT: the first so many; BITS: length of mask, must equal
-				 * n_write */
+	/* COUNT: the first so many; BITS: length of mask, must equal n_write. */
+	uint32_t mask_count;
 	const bool *mask;       /* BITS */
 	uint32_t n_checksums;   /* 0, or n_write * n_specs of the session */
 	const uint64_t *checksums; /* row per written block; columns not written are ignored */
@@ -528,12 +544,12 @@ struct skv_partial_req {
 	const struct skv_key *keys; /* [n_commit] written: to be committed */
 	const uint64_t *offsets;    /* [n_commit] where */
 	uint32_t n_commit;          /* 0..SKV_MAX_KEYS */
-	const uint64_t *give_up;    /* [n_give_up] offsets of slots that were not written, or not
-				     * completely */
-	uint32_t n_give_up;         /* 0..SKV_MAX_KEYS; such a slot is free after its session's
-				     * deadline and grace */
-	bool relaxed;               /* as for a start; a call that gives up slots is still answered
-				     * after a sync */
+	/* [n_give_up] offsets of slots that were not written, or not completely. */
+	const uint64_t *give_up;
+	/* 0..SKV_MAX_KEYS; such a slot is free after its session's deadline and grace. */
+	uint32_t n_give_up;
+	/* As for a start; a call that gives up slots is still answered after a sync. */
+	bool relaxed;
 };
 struct skv_partial_res {
 	uint32_t committed;
@@ -585,10 +601,11 @@ struct skv_token_view {
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* What a tenant may. A group or storage that some tenant names belongs to those that do; others
- * neither use nor see it. One that nobody names is everybody's. */
+/* The rights of a tenant. A group or storage that a tenant names belongs to the tenants that name
+ * it; other tenants neither use nor see it. A group or storage that no tenant names is open to
+ * all. */
 struct skv_tenant_spec {
-	const char *const *groups; /* it may register instances in these, */
+	const char *const *groups; /* groups in which the tenant may register instances */
 	uint32_t n_groups;
 	const char *const *storages; /* and name these in groups of its own */
 	uint32_t n_storages;
@@ -607,7 +624,7 @@ struct skv_tenant_spec {
 	uint32_t weight;         /* of its share of a storage: 1..SKV_MAX_WEIGHT, 0 = 1 */
 	uint64_t max_held_bytes; /* by its large calls at a time, at one manager */
 };
-/* What it has of these, at the manager that is asked. */
+/* A tenant's usage of these limits, at the manager that is asked. */
 struct skv_tenant_use {
 	uint64_t bytes;
 	uint64_t blocks;
@@ -651,8 +668,8 @@ struct skv_cluster_view {
 	char id[SKV_MEMBER_ID]; /* of the manager that is asked */
 	const char *version;
 	const char *state;
-	bool draining; /* it owns nothing, and will not */
-	struct skv_member_view *members; /* that are there now, this one too */
+	bool draining; /* the manager owns no partition and will acquire none */
+	struct skv_member_view *members; /* present members, including this one */
 	uint32_t n_members;
 	struct skv_member_partition *partitions;
 	uint32_t n_partitions;
@@ -663,7 +680,7 @@ struct skv_drain_spec {
 /* A partition is moved to a member, as long as that is there. */
 struct skv_home_spec {
 	uint32_t partition;
-	const char *member; /* its url; "" = to none */
+	const char *member; /* url of the member; "" = to none */
 };
 
 /* ---- pins ------------------------------------------------------------------------------------ */
@@ -684,8 +701,8 @@ struct skv_pin_req {
 	const struct skv_key *keys;
 	uint32_t n_keys;        /* 1..SKV_MAX_KEYS */
 	bool hard;              /* SKV_PIN_HARD, else SOFT */
-	uint64_t ttl_ms; /* 0 = until unpinned, HARD only; else up to SKV_MAX_PIN_MS. May expire two
-			  * seconds late */
+	/* 0 = until unpinned, HARD only; else up to SKV_MAX_PIN_MS. May expire two seconds late. */
+	uint64_t ttl_ms;
 };
 /* All keys that exist are pinned, or (on error) none. */
 struct skv_pin_res {
@@ -706,7 +723,7 @@ struct skv_unpin_res {
 	uint64_t unpinned; /* blocks that were pinned */
 };
 
-/* One page of an instance's pins, in no particular order. */
+/* A page of an instance's pins, in no particular order. */
 struct skv_pins_req {
 	const char *tenant;
 	const char *instance;
@@ -722,7 +739,7 @@ struct skv_pins_res {
 	uint64_t next;       /* 0 = that was the last page */
 };
 
-/* One page of the keys of an instance's committed blocks, in no particular order: see
+/* A page of the keys of an instance's committed blocks, in no particular order: see
  * skv_export_req. */
 struct skv_keys_res {
 	uint32_t n;
@@ -757,8 +774,8 @@ struct skv_clear_res {
 /* All that is stored or being written for some instances, from before the call, is gone: one clear
  * each. Exactly one of the last four is given. */
 struct skv_purge_req {
-	const char *tenant; /* whose instances; "" = all tenants' */
-	const char *const *instances; /* their names, */
+	const char *tenant; /* tenant whose instances are listed; "" = all tenants' */
+	const char *const *instances; /* names of the instances */
 	uint32_t n_instances;
 	const char *prefix; /* or how their names begin, "" = not given; the same for the next */
 	const char *group;
@@ -766,19 +783,19 @@ struct skv_purge_req {
 };
 struct skv_purge_res {
 	uint32_t n_instances;
-	const char *const *instances; /* their names */
+	const char *const *instances; /* names of the instances */
 	uint64_t blocks;   /* blocks that existed */
 	uint64_t sessions; /* open ones: their writes are not published */
 };
 
-/* One page of an instance's committed blocks, in no particular order. */
+/* A page of an instance's committed blocks, in no particular order. */
 struct skv_export_req {
 	const char *tenant;
 	const char *instance;
 	uint64_t cursor; /* 0 = start, else `next` of the previous page, which is below 2^63 */
 	uint32_t max;    /* 1..SKV_MAX_KEYS; a page may be somewhat smaller, or empty */
-	bool keys_only;  /* without names and locations: only n, key, use and next are set, n_specs
-			  * is 0 */
+	/* Without names and locations: only n, key, use and next are set, n_specs is 0. */
+	bool keys_only;
 };
 /* Each block that exists throughout is listed exactly once. */
 struct skv_export_res {
@@ -807,11 +824,11 @@ struct skv_states_res {
 	uint32_t n_specs; /* of the instance: columns */
 	const char *const *specs;
 	uint8_t *state;           /* [n_keys * n_specs] enum skv_slot_state */
-	struct skv_location *loc; /* likewise; length 0 = absent. Readable only if committed, and
-				   * not without a lease */
+	/* likewise; length 0 = absent. Readable only if committed, and not without a lease. */
+	struct skv_location *loc;
 	uint64_t *created_ms;     /* [n_keys] wall time; 0 = absent, or unknown */
-	const struct skv_key **parent; /* want_parents: [n_keys] the previous key in its chain; NULL
-					* = unknown */
+	/* want_parents: [n_keys] the previous key in its chain; NULL = unknown. */
+	const struct skv_key **parent;
 	struct skv_files files;
 };
 
@@ -831,12 +848,12 @@ struct skv_want_req {
 };
 enum skv_want_outcome {
 	SKV_WANT_ASKED,      /* a mover will be told; it may be at work already */
-	SKV_WANT_THERE,      /* it has a copy there, or lies there */
+	SKV_WANT_THERE,      /* a copy of the block, or the block itself, is already there */
 	SKV_WANT_ABSENT,     /* no such block, or not all of it */
 	SKV_WANT_ELSEWHERE,  /* not in `from` */
 	SKV_WANT_BUSY,       /* being written, or moved */
 	SKV_WANT_UNSUMMED,   /* without a checksum, which a mover needs */
-	SKV_WANT_UNREADABLE, /* its storage or slab file cannot be read now */
+	SKV_WANT_UNREADABLE, /* the block's storage or slab file cannot be read now */
 	SKV_WANT_FULL,       /* too many are waiting for movers */
 	SKV_WANT_OUTCOMES
 };
@@ -868,19 +885,19 @@ struct skv_file_wish {
 	uint32_t file;
 	bool draining;
 	bool move;   /* draining: movers copy its blocks elsewhere, none is evicted */
-	bool forget; /* it is bad: give it up with its blocks */
+	bool forget; /* give up the damaged file with its blocks */
 };
 
-/* One slab file. Texts are constants. */
+/* A slab file. Texts are constants. */
 struct skv_file_view {
 	uint32_t file; /* number, never reused */
 	uint64_t length;
-	const char *state;     /* "used", "draining", "removing" (empty by now), "bad" (its blocks
-				* are misses) */
-	const char *why;       /* why it drains: "asked", "capacity" (exceeds it), "storage"
-				* (drains), "lost" (given up); why it is bad: "missing", "damaged",
-				* "unreadable"; else "" */
-	const char *waits_for; /* what the drain waits for; "" = nothing */
+	/* "used", "draining", "removing" (empty by now), "bad" (its blocks are misses). */
+	const char *state;
+	/* Why it drains: "asked", "capacity" (exceeds it), "storage" (drains), "lost" (given up);
+	 * why it is bad: "missing", "damaged", "unreadable"; else "". */
+	const char *why;
+	const char *waits_for; /* reason why the drain waits; "" = none */
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks and open sessions */
 	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
@@ -899,13 +916,15 @@ struct skv_storage_view {
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks and open sessions */
 	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
-	uint64_t available_bytes;   /* that slab files can have: the capacity, or less if the file
-				     * system has no more */
+	/* Bytes that slab files can use: the capacity, or less if the file system has no more. */
+	uint64_t available_bytes;
 	uint64_t free_bytes;        /* available_bytes - assigned_bytes; of a draining one 0 */
-	uint64_t fs_free_bytes;     /* that the file system has for more slab files; UINT64_MAX:
-				     * unbounded, or not known yet */
-	uint64_t writing_ms; /* of type memory: age of the oldest write that has not ended; for
-			      * /metrics only, as the following */
+	/* Bytes the file system has for more slab files; UINT64_MAX: unbounded, or not known
+	 * yet. */
+	uint64_t fs_free_bytes;
+	/* Of type memory: age of the oldest write that has not ended; for /metrics only, as the
+	 * following. */
+	uint64_t writing_ms;
 	/* Scrubs: slab files never checked whole; how long ago the last check of the others began
 	 * (the longest); and of what was checked, slots, and those without a checksum. */
 	uint64_t scrub_unchecked_files;
@@ -918,10 +937,11 @@ struct skv_storage_view {
  * manager loads the partition. */
 struct skv_group_view {
 	struct skv_group_spec spec;
-	const char *fast; /* its fast tier; "" (or NULL) = none */
+	const char *fast; /* fast tier of the group; "" (or NULL) = none */
 	uint64_t used_bytes;
 	uint64_t blocks;
-	uint64_t room_bytes; /* what it may use: the smaller of its and its storages' capacity */
+	/* Bytes the group may use: the smaller of its and its storages' capacity. */
+	uint64_t room_bytes;
 	uint64_t pinned_bytes;
 	uint64_t soft_pinned_bytes;
 	uint64_t leased_bytes;
@@ -934,8 +954,9 @@ struct skv_group_view {
 struct skv_placement {
 	const char *storage;
 	const char *spec;
-	const char *fit; /* "whole" chunks; "rounded" up to chunks; packed in "segments"; "copied":
-			  * not chunk-aligned */
+	/* "whole" chunks; "rounded" up to chunks; packed in "segments"; "copied": not
+	 * chunk-aligned. */
+	const char *fit;
 	uint64_t slot_bytes;   /* distance between slots */
 	uint64_t wasted_bytes; /* unused bytes in each slot */
 	uint64_t copied_bytes; /* rewritten for each slot written, on average */
@@ -958,20 +979,21 @@ struct skv_instance_view {
 	uint64_t open_sessions;
 	uint64_t open_bytes;   /* of open sessions */
 	uint64_t leased_bytes; /* as a group's, like the following */
-	uint64_t share_bytes;  /* its share; 0 if the group does not divide its capacity */
+	uint64_t share_bytes;  /* share of the group; 0 if the group does not divide its capacity */
 	uint64_t pinned_bytes;
 	uint64_t soft_pinned_bytes;
 	uint64_t evicted_blocks;
 	uint64_t hits;
-	uint64_t unused_ms; /* since a registration, lookup or start has named it; time without an
-			     * owner does not count */
+	/* Since a registration, lookup or start has named it; time without an owner does not
+	 * count. */
+	uint64_t unused_ms;
 };
 
 /* A part of a list, which is in order of the names' bytes. */
 struct skv_page {
 	const char *after; /* `next` of the part before; "" or NULL: from the first one */
 	uint32_t limit;    /* objects, 1..SKV_MAX_PAGE */
-	uint32_t bytes;    /* it ends with the object that makes it larger */
+	uint32_t bytes;    /* the page ends with the object that exceeds this size */
 	bool brief;        /* without `extra` */
 	/* NULL: what all see, and instances of all tenants. Else this tenant's instances and page
 	 * spaces, and those other storages and groups that `sees` lets through; that one must not

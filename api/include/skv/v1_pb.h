@@ -18,8 +18,8 @@ struct skv_key_input {
 	uint32_t n;
 	const char *const *strings; /* SKV_KEYS_STRING */
 	const struct skv_key *keys; /* SKV_KEYS_INT (lo only), SKV_KEYS_HEX */
-	const struct skv_key_input *parent; /* of a start: one key, the parent of the
-					       first; NULL = none */
+	/* Of a start: one key, the parent of the first; NULL = none. */
+	const struct skv_key_input *parent;
 };
 
 #define REQUEST(name, type)                                                            \

@@ -59,10 +59,12 @@ struct skv_etcd_options {
 	const char *user;          /* NULL: none. With a user the client logs in by itself */
 	const char *password;      /* NULL: none */
 	uint32_t timeout_ms;       /* deadline of a call, from its beginning; 0: 3000 */
-	uint32_t silent_ms;        /* silence while calls wait, after which the server is pinged; as
-				    * long again, and the connection is given up. 0: 1000 */
-	uint32_t watch_silent_ms;  /* the same while only watches wait; at least 5000, because
-				    * etcd counts more frequent pings as abuse. 0: 10000 */
+	/* Silence while calls wait, after which the server is pinged; as long again, and the
+	 * connection is given up. 0: 1000. */
+	uint32_t silent_ms;
+	/* The same while only watches wait; at least 5000, because etcd counts more frequent pings
+	 * as abuse. 0: 10000. */
+	uint32_t watch_silent_ms;
 };
 
 struct skv_etcd;
@@ -91,13 +93,14 @@ struct skv_etcd_txn;
 struct skv_etcd_op {
 	enum skv_etcd_kind kind;
 	struct skv_etcd_bytes key;
-	struct skv_etcd_bytes end;   /* RANGE, DELETE: [key, end). Empty: the key alone. See
-				      * skv_etcd_prefix_end */
+	/* RANGE, DELETE: [key, end). Empty: the key alone. See skv_etcd_prefix_end. */
+	struct skv_etcd_bytes end;
 	struct skv_etcd_bytes value; /* PUT */
 	uint64_t limit;              /* RANGE: keys at most; 0: all */
 	uint64_t revision;           /* RANGE: as of that revision; 0: now */
-	bool serializable;           /* RANGE: answered by the endpoint alone, perhaps as of some
-				      * time ago. False: linearizable */
+	/* RANGE: answered by the endpoint alone, perhaps as of some time ago. False:
+	 * linearizable. */
+	bool serializable;
 	bool keys_only;              /* RANGE: without values */
 	bool count_only;             /* RANGE: without keys */
 	const struct skv_etcd_txn *txn; /* TXN */

@@ -35,7 +35,7 @@ struct skv_net_tls {
 	bool on;
 	char ca_file[SKV_NET_PATH_MAX + 1];     /* signs servers; "": the system's CAs */
 	char cert_file[SKV_NET_PATH_MAX + 1];   /* shown to servers that ask */
-	char key_file[SKV_NET_PATH_MAX + 1];    /* its key */
+	char key_file[SKV_NET_PATH_MAX + 1];    /* private key of cert_file */
 	char server_name[SKV_NET_HOST_MAX + 1]; /* in every server's certificate; "": its host */
 };
 

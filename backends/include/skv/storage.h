@@ -30,26 +30,28 @@
 struct skv_storage_config {
 	const char *name;
 	const char *root;  /* absolute path, or with `below` one path component */
-	const int *below;  /* an open directory that contains `root`, which must not be a symbolic
-			    * link then. NULL = none. Borrowed; must stay open as long as the
-			    * storage */
+	/* An open directory that contains `root`, which must not be a symbolic link then. NULL =
+	 * none. Borrowed; must stay open as long as the storage. */
+	const int *below;
 	uint8_t uuid[16];
 	uint64_t unit;   /* at least a chunk */
-	bool may_create; /* false: the registry has files here, so a missing directory or marker is
-			  * an error (wrong mount?) and is never created */
+	/* False: the registry has files here, so a missing directory or marker is an error (wrong
+	 * mount?) and is never created. */
+	bool may_create;
 	/* Chunked types only: */
-	uint64_t chunk;  /* required chunk size of the directory, a power of two; 0 = see
-			  * read_chunk */
-	bool read_chunk; /* with chunk 0: take the directory's; else the storage predates chunks,
-			  * and its edge is 4096 */
-	bool any_mount;  /* accept a mount that is not 3FS; a given chunk size is not checked
-			  * there */
+	/* Required chunk size of the directory, a power of two; 0 = see read_chunk. */
+	uint64_t chunk;
+	/* With chunk 0: take the directory's; else the storage predates chunks, and its edge is
+	 * 4096. */
+	bool read_chunk;
+	/* Accept a mount that is not 3FS; a given chunk size is not checked there. */
+	bool any_mount;
 	/* fs-masters that do everything, in a directory below their root: `root` is ignored, and
 	 * the storage is available while one of them is. Of type memory: its node, exactly one. */
 	const char *const *masters; /* URLs, see skv_storage_check_master */
 	uint32_t n_masters;         /* 0 = none: files are handled in this process */
-	const char *token_file;     /* file with the token for them, read for each call; NULL or ""
-				     * = none */
+	/* File with the token for them, read for each call; NULL or "" = none. */
+	const char *token_file;
 };
 
 #define SKV_CHUNK_MIN (32ull << 10) /* range of 3FS chunk sizes: 32 KiB .. 64 MiB */
@@ -68,10 +70,12 @@ struct skv_storage_health {
 /* Parts of a storage that a probe may look at. */
 enum skv_probe {
 	SKV_PROBE_ROOT,  /* metadata only: the root exists and is ours, the file system has room */
-	SKV_PROBE_READ,  /* the same, and bytes of a small file are read: of the one that was read
-			  * last, or, while a call that reads it has not returned, of another */
-	SKV_PROBE_WRITE, /* the same as ROOT, and a small write is synced: in turn to one of several
-			  * files where files have chunks, since each may lie on another host */
+	/* The same, and bytes of a small file are read: of the one that was read last, or, while a
+	 * call that reads it has not returned, of another. */
+	SKV_PROBE_READ,
+	/* The same as ROOT, and a small write is synced: in turn to one of several files where
+	 * files have chunks, since each may lie on another host. */
+	SKV_PROBE_WRITE,
 };
 
 /* A nonce of zeros, which no owner has, stands for a file whose record is damaged. */
@@ -85,8 +89,8 @@ static inline bool skv_storage_owner_is_damaged(const struct skv_storage_owner *
 struct skv_storage_ops {
 	size_t size;
 	const char *type;
-	uint64_t edge; /* size of a slab file's header, and of its trailer, where no chunk size is
-			* known */
+	/* Size of a slab file's header, and of its trailer, where no chunk size is known. */
+	uint64_t edge;
 	int (*open)(const struct skv_storage_config *c, void **self, struct skv_error *err);
 	void (*close)(void *self);
 	int (*create_file)(void *self, uint32_t file, uint64_t length, struct skv_error *err);
@@ -139,7 +143,7 @@ int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage
 		     struct skv_storage **out, struct skv_error *err);
 /* Another user of the same handle, who closes it, too. Returns s. */
 struct skv_storage *skv_storage_share(struct skv_storage *s);
-void skv_storage_close(struct skv_storage *s); /* its last user's call closes it */
+void skv_storage_close(struct skv_storage *s); /* the call of the last user closes the storage */
 const struct skv_storage_ops *skv_storage_ops_of(const struct skv_storage *s);
 
 /* Creates slab file `file` of `length` bytes: space allocated (except chunked types), superblock

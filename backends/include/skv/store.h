@@ -27,8 +27,8 @@
 #include <skv/status.h>
 
 enum skv_durability {
-	SKV_DURABILITY_FULL,   /* append returns after a sync unless told otherwise: survives power
-				* loss */
+	/* Append returns after a sync unless told otherwise: survives power loss. */
+	SKV_DURABILITY_FULL,
 	SKV_DURABILITY_NORMAL, /* append survives kill -9; power loss only after skv_store_sync */
 };
 
@@ -36,9 +36,9 @@ struct skv_store_options {
 	const char *path; /* sqlite: database file, or SKV_STORE_IN_MEMORY; etcd: URL */
 	enum skv_durability durability;
 	uint64_t reserve_bytes; /* reserved for SKV_APPEND_URGENT when the disk is full */
-	const char *vfs; /* sqlite: name of a registered SQLite VFS; NULL = the default. Of
-			  * SKV_STORE_MEMORY_VFS: `path` begins with '/' and names a store in memory
-			  * for as long as one is open */
+	/* Sqlite: name of a registered SQLite VFS; NULL = the default. Of SKV_STORE_MEMORY_VFS:
+	 * `path` begins with '/' and names a store in memory for as long as one is open. */
+	const char *vfs;
 	const struct skv_clock *clock; /* clock of ownership leases; NULL = skv_clock_system */
 };
 
@@ -62,7 +62,7 @@ struct skv_store_options {
  * has changed. As expected version: SKV_VERSION_NONE = must not exist. */
 #define SKV_VERSION_NONE 0ull
 
-/* Who writes the registry: the owner of this partition, by this acquire. */
+/* The writer of the registry: the owner of this partition, by this acquire. */
 struct skv_fence {
 	uint32_t partition;
 	uint64_t number; /* of skv_store_acquire */
@@ -91,7 +91,7 @@ struct skv_position {
 	 * backend knows without asking its servers. */
 	bool fresh;
 	uint64_t seq;    /* the newest record that it has */
-	uint64_t newest; /* that the store had when it was looked at last */
+	uint64_t newest; /* newest record of the store when it was last read */
 	uint64_t base;   /* up to which the newest checkpoint went then */
 	/* The backend's own: what proves that the store's history is still
 	 * the one that was followed. */

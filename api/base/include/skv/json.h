@@ -51,8 +51,7 @@ enum skv_json_type {
 struct skv_json_node {
 	uint32_t type : 4;
 	uint32_t span : 28; /* nodes of the value, itself included */
-	uint32_t n;         /* bytes of a string or fraction, elements of an
-			       array, fields of an object */
+	uint32_t n; /* bytes of a string or fraction, elements of an array, fields of an object */
 	union {
 		const char *s;
 		int64_t i;
@@ -74,15 +73,14 @@ enum skv_json_fault {
 	SKV_JSON_NUL,    /* \u0000, without `nul` */
 	SKV_JSON_NUMBER, /* too large a number */
 	SKV_JSON_TWICE,  /* a duplicate name */
-	SKV_JSON_LIMIT,  /* one of skv_json_limits, or 4 GiB of text */
+	SKV_JSON_LIMIT,  /* a limit of skv_json_limits, or 4 GiB of text, is exceeded */
 	SKV_JSON_NOMEM,
 };
 
 struct skv_json_doc {
 	const struct skv_json_node *root; /* NULL after a failure */
 	enum skv_json_fault fault;        /* the first one in the text */
-	size_t at;                        /* byte where it was noticed: usually the end of the
-					   * offending token */
+	size_t at; /* byte where it was noticed: usually the end of the offending token */
 	const char *what;                 /* SKV_JSON_SYNTAX: in words. Static. */
 };
 

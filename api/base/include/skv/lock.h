@@ -37,7 +37,7 @@
 /* The analysis skips the body of this definition: a comment there says why. */
 #define SKV_NO_LOCK_CHECK SKV_LOCK_ATTRIBUTE(no_thread_safety_analysis)
 
-/* Its address identifies the thread that holds a lock. */
+/* The address of this variable identifies the thread that holds a lock. */
 extern _Thread_local char skv_thread_mark;
 static inline uintptr_t skv_thread(void) { return (uintptr_t)&skv_thread_mark; }
 /* Locks of this file that the thread holds. Must be 0 when it waits for a file system or the

@@ -11,7 +11,7 @@
 
 enum skv_log_level { SKV_LOG_ERROR, SKV_LOG_WARN, SKV_LOG_INFO, SKV_LOG_DEBUG };
 
-/* One key=value of a structured line, borrowed for the call. A number is one in JSON, too. */
+/* A key=value pair of a structured line, borrowed for the call. A number is one in JSON, too. */
 struct skv_log_field {
 	const char *key;
 	const char *text; /* NULL: the number */
@@ -39,7 +39,7 @@ struct skv_buf;
 /* The same line, appended to `out` whatever the level: for other destinations. */
 void skv_log_line(struct skv_buf *out, enum skv_log_level level, const char *component,
 		  const char *message, const struct skv_log_field *fields, size_t n);
-/* One JSON line of the time and these fields, appended to `out`: for other logs. */
+/* Appends a JSON line with the time and these fields to `out`, for logs other than this one. */
 void skv_log_json(struct skv_buf *out, const struct skv_log_field *fields, size_t n);
 /* Does the log write JSON lines? */
 bool skv_log_is_json(void);

@@ -61,9 +61,9 @@ enum skv_status {
 #define SKV_FIELD_MAX 96
 #define SKV_MESSAGE_MAX 320
 
-/* What went wrong, for a human reader. `field` names the request field (JSON path such as
- * `keys_hex[3]`) or is empty. `message` must not contain server-side paths or internals if it can
- * reach a client. Both are NUL-terminated. */
+/* The error, for a human reader. `field` names the request field (JSON path such as `keys_hex[3]`)
+ * or is empty. `message` must not contain server-side paths or internals if it can reach a client.
+ * Both are NUL-terminated. */
 struct skv_error {
 	int status;
 	char field[SKV_FIELD_MAX];

@@ -54,15 +54,15 @@ struct skv_http_request {
 
 /* For https; PEM files, read with each new connection. */
 struct skv_http_tls {
-	const char *ca_file;   /* certificates to trust. NULL or "": $SSL_CERT_FILE, else the
-				* system's usual places */
+	/* Certificates to trust. NULL or "": $SSL_CERT_FILE, else the system's usual places. */
+	const char *ca_file;
 	const char *cert_file; /* shown when a server asks for one; NULL or "": none */
-	const char *key_file;  /* its key */
+	const char *key_file;  /* private key of cert_file */
 };
 
-/* What requests are made with where `tls` of skv_http_create is NULL; `ca_param` is the parameter
- * of this process that names ca_file, for errors ("ca_file" until this is called). Borrowed; called
- * by main, before threads. */
+/* Sets the TLS options of requests for which `tls` of skv_http_create is NULL. `ca_param` is the
+ * parameter of this process that names ca_file, for errors ("ca_file" until this is called).
+ * Borrowed; main calls this before it starts threads. */
 void skv_http_default_tls(const struct skv_http_tls *tls, const char *ca_param);
 
 /* Strings are copied. `token` (may be NULL) is sent as bearer token. `tls` NULL: the process's

@@ -24,8 +24,8 @@ struct skv_relay_header {
 	char value[SKV_RELAY_VALUE]; /* "" = it has none, or one that is longer */
 };
 
-/* One call; its strings and itself live until `done`, which is called once, on the relay's thread,
- * as the last touch, and must not block. */
+/* A relayed call. The struct and its strings live until `done`. The relay's thread calls `done`
+ * once, as the last use of the struct; `done` must not block. */
 struct skv_relay_call {
 	const char *method; /* "GET", "PUT", "POST", "DELETE" */
 	const char *url;
@@ -43,10 +43,10 @@ struct skv_relay_call {
 	void *ctx;
 
 	/* The outcome. */
-	int rc;      /* SKV_OK: there is an answer. SKV_E_NETWORK: none; SKV_E_TOO_LARGE,
-		      * SKV_E_NOMEM */
-	struct skv_error why; /* of SKV_E_NETWORK, but "" when it was given up. With a field: it
-			       * was refused for what is set up here or there, and will be again */
+	int rc; /* SKV_OK: there is an answer. SKV_E_NETWORK: none; SKV_E_TOO_LARGE, SKV_E_NOMEM */
+	/* Of SKV_E_NETWORK, but "" when it was given up. With a field: it was refused for what is
+	 * set up here or there, and will be again. */
+	struct skv_error why;
 	bool sent;   /* something of the call: it may have been carried out */
 	long status; /* of HTTP */
 	struct skv_buf answer; /* the receiver's, who destroys it */

@@ -1,12 +1,5 @@
 /*
  * kvcm.h - what a server of KVCM's API needs besides the messages: keys, masks, locations.
- *
- * The messages are generated from meta.proto, admin.proto and debug.proto: <kvcm/meta.pb-c.h> and
- * so on, types KvcmMeta__..., KvcmAdmin__..., KvcmDebug__..., read and written by
- * skv/proto_codec.h. Functions here that take a message accept any of the services' types of it.
- *
- * A KVCM key is a signed 64-bit number n; its key in the core is {0, (uint64_t)n}. Constant data,
- * stateless; any thread.
  */
 #ifndef SKV_KVCM_H
 #define SKV_KVCM_H
@@ -106,8 +99,8 @@ struct kvcm_locations {
 	enum kvcm_miss miss;
 
 	const struct skv_files *files;
-	const char *const *roots; /* [files->n]: directory of the file's storage as
-				     clients see it; NULL: "" */
+	/* [files->n]: directory of the file's storage as clients see it; NULL: "". */
+	const char *const *roots;
 
 	uint32_t n_specs;
 	const char *const *specs;

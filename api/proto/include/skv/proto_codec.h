@@ -45,7 +45,7 @@
 /* A repeated message field of the outermost message that the writer takes from a callback, because
  * it is long. */
 struct skv_proto_splice {
-	uint32_t field; /* its number; 0 = none */
+	uint32_t field; /* field number; 0 = none */
 	/* the whole array, brackets included */
 	void (*json)(const void *ctx, struct skv_buf *out);
 	/* tag, length and bytes of each element */
@@ -81,10 +81,10 @@ struct skv_proto_alias {
  * "._-[]". */
 struct skv_proto_notes {
 	const struct skv_proto_alias *aliases; /* terminated by a NULL; may be NULL */
-	char fields[200]; /* paths of unknown fields: "a.b, c"; in binary they end in a number,
-			   * "a.7"; "" = none */
-	char value[100];  /* path of the first unknown enum name; "" = none. Not in binary, where
-			   * numbers are kept */
+	/* Paths of unknown fields: "a.b, c"; in binary they end in a number, "a.7"; "" = none. */
+	char fields[200];
+	/* Path of the first unknown enum name; "" = none. Not in binary, where numbers are kept. */
+	char value[100];
 };
 
 /* skv_proto_json.read that also fills the notes. */

@@ -33,7 +33,7 @@ struct skv_trace {
 /* Reads at most `limit` requests (0 = all) from `in`. 0, or -1 with a sentence that names line and
  * field in `why` (at least 256 bytes); the trace is then empty. Release with skv_trace_free. */
 int skv_trace_read(FILE *in, size_t limit, struct skv_trace *out, char *why);
-/* One line for each request. 0, or -1 when writing failed. */
+/* Writes a line for each request. Returns 0, or -1 when writing failed. */
 int skv_trace_write(const struct skv_trace *t, FILE *out);
 void skv_trace_free(struct skv_trace *t);
 

@@ -26,8 +26,8 @@ enum skv_gen_kind { SKV_GEN_CHAT, SKV_GEN_AGENTS, SKV_GEN_RAG, SKV_GEN_SCAN, SKV
 
 struct skv_gen_options {
 	enum skv_gen_kind kind;
-	uint32_t conversations; /* 1..10,000,000; of MIX: percent of what each of
-				   the four has by itself */
+	/* 1..10,000,000; of MIX: percent of what each of the four has by itself. */
+	uint32_t conversations;
 	/* All but MIX: */
 	uint32_t turns;           /* at most, per conversation; 1.. */
 	uint32_t systems;         /* different system prompts; 1.. */
@@ -36,8 +36,9 @@ struct skv_gen_options {
 	uint32_t output_tokens;   /* of one answer, on average */
 	uint32_t gap_ms;          /* between conversations, on average */
 	uint32_t think_ms;        /* between the turns of one, on average */
-	uint32_t documents;       /* different ones; 0 = none. The n-th is retrieved about n^(-2/3)
-				   * times as often as the first */
+	/* Different ones; 0 = none. The n-th is retrieved about n^(-2/3) times as often as the
+	 * first. */
+	uint32_t documents;
 	uint32_t document_tokens; /* of each, on average */
 	uint32_t documents_each;  /* retrieved per turn */
 	uint64_t seed;
