@@ -97,7 +97,7 @@ static int on_storage(struct skv_request *c, enum skv_fs_verb verb, const int *r
 	struct skv_storage *s = NULL;
 	int rc = open_storage(c, root, q, &s);
 
-	assert(verb != SKV_FS_LOOK); /* that is of no storage */
+	assert(verb != SKV_FS_LOOK); /* LOOK belongs to no storage */
 	if (rc != SKV_OK)
 		return rc;
 	rc = step(c, verb, s, q);

@@ -1,11 +1,10 @@
 /*
- * conn.c - one HTTP/2 connection: nghttp2 between the socket and the streams.
+ * conn.c - an HTTP/2 connection: nghttp2 between the socket and the streams.
  *
- * nghttp2 keeps the protocol (frames, HPACK, flow control) and is handed bytes; here they are
- * read and written, and what a client may do is bounded: control frames by a bucket of tokens,
- * outbound acks and settings by nghttp2's own limits, time by a timer. Runs on the
- * connection's thread. A connection is closed only from conn_event, flush and the timers,
- * never inside a callback of nghttp2.
+ * nghttp2 keeps the protocol (frames, HPACK, flow control) and is handed bytes; this file reads and
+ * writes the bytes and bounds clients: control frames by a bucket of tokens, outbound acks and
+ * settings by nghttp2's own limits, time by a timer. Runs on the connection's thread. A connection
+ * is closed only from conn_event, flush and the timers, never inside a callback of nghttp2.
  */
 #include "internal.h"
 
@@ -231,9 +230,9 @@ static void on_timer(struct timer *t, uint64_t now_ms)
 	skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_dropped, 1);
 	if (is_blocked(c) || c->leaving)
 		skv_grpc_conn_close(c);
+	/* Sends GOAWAY, so that the client loses no call in flight. */
 	else
-		skv_grpc_conn_leave(c); /* sends GOAWAY, so that the client loses no call in
-					 * flight */
+		skv_grpc_conn_leave(c);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -35,8 +35,8 @@
 #define READ_BYTES (64u * 1024)
 #define OUT_BYTES (256u * 1024)        /* frames made ahead of what the socket takes */
 #define KEEP_BYTES (64u * 1024)        /* buffers up to this are kept for the next call */
-#define OWN_MESSAGE_MAX (16u * 1024)   /* one question to health or reflection */
-#define OWN_BYTES (256u * 1024) /* their answers on one connection that the client has not taken */
+#define OWN_MESSAGE_MAX (16u * 1024)   /* a question to health or reflection */
+#define OWN_BYTES (256u * 1024) /* unread answers of health and reflection on a connection */
 #define SLOW_BYTES_PER_MS 64u          /* each so many bytes moved buy a call 1 ms more */
 #define CONTROL_BURST 2000u            /* control frames at once */
 #define CONTROL_PER_S 500u             /* control frames for longer */
@@ -54,7 +54,7 @@ struct grpc_loop;
 struct grpc_conn;
 struct grpc_stream;
 
-/* One method. Either an operation of an API, or a handler of its own that sees each message and
+/* A method. Either an operation of an API, or a handler of its own that sees each message and
  * answers with skv_grpc_send and skv_grpc_end. */
 struct grpc_method {
 	const char *path;              /* "/slabkv.v1.SlabKV/Lookup" */
@@ -62,14 +62,15 @@ struct grpc_method {
 	const struct skv_route *route; /* NULL: the functions */
 	void (*message)(struct grpc_stream *st, const uint8_t *p, size_t n);
 	void (*half_closed)(struct grpc_stream *st); /* the client sends no more; may be NULL */
-	void (*closed)(struct grpc_stream *st);      /* it is over, however it ended; may be NULL */
+	/* Called when the stream is over, however it ended; may be NULL. */
+	void (*closed)(struct grpc_stream *st);
 };
 
 struct skv_grpc {
 	struct skv_port_options o; /* strings owned */
 	struct skv_service *s;
 	struct skv_bound bound; /* fd -1 once closed */
-	struct skv_peers peers; /* who is connected */
+	struct skv_peers peers; /* the connected peers */
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
 	struct grpc_method *methods;
@@ -106,13 +107,13 @@ struct grpc_loop {
 	struct timer watch_timer;
 	struct timer accept_timer; /* loop 0: descriptors ran out */
 	uint64_t now_ms;           /* of this round */
-	uintptr_t owner;           /* skv_thread of the thread; of who destroys the
-				      loop, once that has ended */
+	/* skv_thread of the thread; of who destroys the loop, once that has ended. */
+	uintptr_t owner;
 	bool drained;              /* has said GOAWAY */
 	uint8_t *input;            /* READ_BYTES */
 };
 
-/* Its connections and their streams are touched by one thread alone. */
+/* Asserts the thread that alone touches the loop's connections and streams. */
 #define ASSERT_LOOP_THREAD(l) assert((l)->owner == skv_thread())
 
 struct grpc_conn {
@@ -136,7 +137,7 @@ struct grpc_conn {
 	unsigned events;     /* epoll's */
 	bool broken;         /* to be closed at the end of the round */
 	bool leaving;        /* GOAWAY was said */
-	bool in_nghttp2;     /* its callbacks may be running */
+	bool in_nghttp2;     /* callbacks of nghttp2 may be running */
 };
 
 struct grpc_stream {
@@ -149,7 +150,7 @@ struct grpc_stream {
 	const struct grpc_method *method;
 	struct timer timer;
 	uint64_t deadline_ms; /* 0: none */
-	uint64_t since_ms;    /* it is the client's turn since */
+	uint64_t since_ms;    /* start of the client's turn */
 	struct skv_pace pace; /* of its message, or of its taking the answer */
 
 	/* Header. */
@@ -160,7 +161,7 @@ struct grpc_stream {
 	uint8_t problem;  /* enum grpc_code found in the header, GRPC_OK = none */
 	const char *problem_text;
 	bool is_post, is_grpc;
-	bool has_head; /* it is complete */
+	bool has_head; /* the header is complete */
 
 	/* Messages. */
 	uint8_t prefix[PREFIX];
@@ -211,7 +212,7 @@ int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err);
 /* Takes over an accepted socket. */
 void skv_grpc_conn_open(struct grpc_loop *l, const struct grpc_socket *s);
 void skv_grpc_conn_close(struct grpc_conn *c);
-/* What epoll said. May close the connection. */
+/* Handles epoll's events. May close the connection. */
 void skv_grpc_conn_event(struct grpc_conn *c, unsigned events);
 /* Writes what there is. May close the connection: nobody in a callback of nghttp2 calls it. */
 void skv_grpc_conn_flush(struct grpc_conn *c);
@@ -225,7 +226,7 @@ void skv_grpc_stream_closed(struct grpc_stream *st);
 void skv_grpc_stream_free(struct grpc_stream *st);
 /* Something is over: what the client may take its time for begins now. */
 void skv_grpc_client_turn(struct grpc_stream *st);
-/* One header field; false: the list is far too long. */
+/* Takes a header field; false: the list is far too long. */
 bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t n_name,
 			    const uint8_t *value, size_t n_value);
 void skv_grpc_stream_head(struct grpc_stream *st);
@@ -247,7 +248,7 @@ bool skv_grpc_timeout(const char *s, size_t n, uint64_t *ms);
 void skv_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message);
 /* Ends the call with c.status: the answer, or the error. */
 void skv_grpc_reply(struct grpc_stream *st);
-/* One more message of a method with its own handler; copied. */
+/* Sends another message of a method with its own handler; copied. */
 void skv_grpc_send(struct grpc_stream *st, const void *p, size_t n);
 /* The end of such a call. */
 void skv_grpc_end(struct grpc_stream *st);

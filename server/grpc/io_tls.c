@@ -24,7 +24,7 @@ struct tls_io {
 	bool pending; /* a record that GnuTLS has taken is not wholly sent yet */
 };
 
-/* What to wait for, or IO_FAILED. */
+/* Returns the events to wait for, or IO_FAILED. */
 static ssize_t stopped(const struct tls_io *t, int rc)
 {
 	if (rc != GNUTLS_E_AGAIN && rc != GNUTLS_E_INTERRUPTED)

@@ -32,7 +32,7 @@ static void wake_locked(struct grpc_loop *l) SKV_REQUIRES(l->lock)
 	const uint64_t one = 1;
 
 	assert(skv_mutex_held(&l->lock));
-	/* It can only fail when the counter is full: then the thread is awake anyway. */
+	/* The write can only fail when the counter is full: then the thread is awake anyway. */
 	if (write(l->wake, &one, sizeof one) < 0)
 		return;
 }
@@ -123,7 +123,7 @@ static void set_socket(const struct skv_grpc *g, int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-/* One connection more, unless that is too many in all or of one address. */
+/* Counts another connection, unless that exceeds the limit in all or of one address. */
 static bool admit(struct skv_grpc *g, const struct grpc_socket *s)
 {
 	struct metrics *m = &g->s->metrics;
@@ -153,8 +153,8 @@ static void accept_some(struct grpc_loop *l)
 
 		if (fd < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-			listen_events(l, EPOLL_CTL_DEL); /* else epoll would report it again
-							  * immediately */
+			/* Else epoll would report it again immediately. */
+			listen_events(l, EPOLL_CTL_DEL);
 			skv_wheel_set(&l->wheel, &l->accept_timer, l->now_ms + ACCEPT_PAUSE);
 			return;
 		}
@@ -303,7 +303,7 @@ static int loop_init(struct grpc_loop *l, struct skv_grpc *g)
 static void loop_destroy(struct grpc_loop *l)
 {
 	l->owner = skv_thread();
-	if (l->epoll >= 0) /* what came after its thread had ended */
+	if (l->epoll >= 0) /* sockets that arrived after the thread had ended */
 		take_inbox(l);
 	while (l->conns)
 		skv_grpc_conn_close(l->conns);
@@ -341,7 +341,7 @@ int skv_grpc_loops_start(struct skv_grpc *g, struct skv_error *err)
 	for (uint32_t i = 0; rc == SKV_OK && i < ready; i++) {
 		if (pthread_create(&g->loops[i].thread, NULL, run, &g->loops[i]) == 0)
 			continue;
-		/* Those that run are ended and joined here; the rest never was. */
+		/* Threads that run are ended and joined here; the others never started. */
 		atomic_store(&g->stopping, true);
 		for (uint32_t k = 0; k < i; k++) {
 			skv_grpc_loop_wake(&g->loops[k]);

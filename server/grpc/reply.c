@@ -142,7 +142,8 @@ static void client_address(const struct grpc_stream *st, char *out, size_t size)
 		snprintf(out, size, "?");
 }
 
-/* What the client or its haste is to blame for is no trouble of ours. */
+/* Returns the log level: failures caused by the client or its short deadline are no fault of this
+ * manager. */
 static enum skv_log_level level_of(const struct grpc_stream *st, int status, bool slow)
 {
 	int http = skv_status_http(status);

@@ -1,11 +1,11 @@
 /*
- * stream.c - one gRPC call: header, messages, running it, cancelling it.
+ * stream.c - a gRPC call: header, messages, running it, cancelling it.
  *
- * The header decides method, caller and deadline; messages are put together within their
- * bounds; when the client has said all, the operation runs: on this thread, on a worker, or it
- * comes back through loop.c's inbox. A deadline that passes meanwhile answers the client at
- * once; the operation goes on and its result is dropped, as it is for a client that went away.
- * Runs on the connection's thread.
+ * The header decides method, caller and deadline; messages are put together within their bounds;
+ * when the client has half-closed, the operation runs on this thread or on a worker, or completes
+ * through loop.c's inbox. A deadline that passes meanwhile answers the client at once; the
+ * operation continues and its result is dropped, as for a client that disconnected. Runs on the
+ * connection's thread.
  */
 #include "internal.h"
 
@@ -80,7 +80,7 @@ void skv_grpc_client_turn(struct grpc_stream *st)
 	arm(st);
 }
 
-/* It is not over yet, and what moves does so fast enough. */
+/* Returns true if the stream is not over and its message or answer moves fast enough. */
 static bool goes_on(struct grpc_stream *st, uint64_t now_ms)
 {
 	const struct skv_pace_limit l = pace_limit(st);
@@ -163,7 +163,7 @@ void skv_grpc_stream_free(struct grpc_stream *st)
 
 	ASSERT_LOOP_THREAD(l);
 	assert(!st->pending && !st->conn && !st->timer.next);
-	/* who sees no call in flight sees nothing held */
+	/* a reader that sees no call in flight sees nothing held */
 	skv_hold_release(&l->g->s->holds, &st->c.hold);
 	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
 	trim(&st->c.out);
@@ -328,7 +328,7 @@ static void refuse(struct grpc_stream *st, int status)
 	skv_grpc_reply(st);
 }
 
-/* Whoever sends no token is asked for a certificate. */
+/* Authorizes the call. A client without a token is asked for a certificate. */
 static int authorize(struct grpc_stream *st)
 {
 	struct grpc_conn *c = st->conn;
@@ -516,7 +516,7 @@ void skv_grpc_stream_half_closed(struct grpc_stream *st)
 		run(st);
 	else if (!st->answered && st->method->half_closed)
 		st->method->half_closed(st);
-	skv_grpc_client_turn(st); /* it is ours, or the client takes the answer */
+	skv_grpc_client_turn(st); /* turn of this manager, or of the client to take the answer */
 }
 
 void skv_grpc_stream_done(struct grpc_stream *st)
@@ -532,7 +532,7 @@ void skv_grpc_stream_done(struct grpc_stream *st)
 		return;
 	}
 	if (st->answered)
-		return; /* its deadline had passed */
+		return; /* the deadline had passed */
 	skv_grpc_reply(st);
 	skv_grpc_conn_flush(c);
 }

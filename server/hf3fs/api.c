@@ -129,7 +129,7 @@ static int head(struct skv_request *c, const struct skv_head *h)
 	return SKV_OK;
 }
 
-/* There is no gRPC of it. */
+/* Refuses: this API has no gRPC. */
 static int message(struct skv_request *c, const uint8_t *p, size_t n)
 {
 	(void)p;

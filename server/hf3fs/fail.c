@@ -115,7 +115,7 @@ static unsigned refused_outside(struct skv_request *c)
 	case SKV_E_METHOD:
 		return detail(c, 405, "Method Not Allowed");
 	case SKV_E_NOT_READY:
-	case SKV_E_TOO_MANY: /* its clients retry a 503, and disable their cache on a 429 */
+	case SKV_E_TOO_MANY: /* clients of this API retry a 503, and disable their cache on a 429 */
 		return later(c);
 	default:
 		return detail(c, c->http ? c->http : (unsigned)skv_status_http(c->status),

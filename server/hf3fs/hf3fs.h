@@ -156,10 +156,10 @@ struct hf3fs_request {
 		struct {
 			const int64_t *v; /* [n] the tenant's */
 			uint32_t n;
-			struct skv_portions each; /* one by one */
+			struct skv_portions each; /* one key at a time */
 			bool prefix;     /* only the keys before the first miss */
-			bool only_first; /* the first rank's locations are returned: the others'
-					  * need no lease */
+			/* The first rank's locations are returned: the others' need no lease. */
+			bool only_first;
 			uint32_t matched;
 			struct space space;
 			/* [part.n] of the first rank; UINT64_MAX: not on all ranks */

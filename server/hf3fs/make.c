@@ -279,7 +279,7 @@ static int make_and_ask(struct hf3fs_request *k)
 	if (rc == SKV_OK)
 		rc = hf3fs_make(k, num_pages);
 	if (rc == SKV_OK && k->op->flags & HF3FS_MAKES)
-		/* its client has just opened the file, and may have recreated it */
+		/* the client has just opened the file, and may have recreated it */
 		hf3fs_watch_look(pages_of(k), &k->space);
 	return rc == SKV_OK && k->op->ask ? hf3fs_go(k) : rc;
 }
@@ -298,7 +298,7 @@ int hf3fs_make_later(struct hf3fs_request *k)
 {
 	uint64_t ignored;
 
-	/* one that is elsewhere (SKV_E_NOT_OWNER), a worker can ask for */
+	/* a worker can ask for a page that is elsewhere (SKV_E_NOT_OWNER) */
 	if (!(k->op->flags & HF3FS_MAKES) && !is_due(k) &&
 	    look_for_rest(k, &ignored) == SKV_E_NOT_FOUND)
 		return SKV_E_NOT_FOUND;

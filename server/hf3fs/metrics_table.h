@@ -1,7 +1,7 @@
 /*
- * metrics_table.h - what the hf3fs API counts, one row each: slabkv_pages_<name>_total.
+ * metrics_table.h - the counters of the hf3fs API, one row each: slabkv_pages_<name>_total.
  *
- * Columns: number in enum hf3fs_counter, name, labels, help. Those of one name stand together.
+ * Columns: number in enum hf3fs_counter, name, labels, help. Rows of the same name stand together.
  */
 #ifndef SKV_HF3FS_METRICS_TABLE_H
 #define SKV_HF3FS_METRICS_TABLE_H

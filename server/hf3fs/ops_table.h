@@ -29,8 +29,8 @@
 	  NULL, NULL, NULL)
 
 /*
- * Those of vLLM's, in tenant's paths too but for clear (api.c). Columns: name, path, role, flags,
- * the rest of struct hf3fs_op.
+ * Operations of vLLM's API, also in paths of tenants, except clear (api.c). Columns: name, path,
+ * role, flags, the rest of struct hf3fs_op.
  */
 #define NEED(list) "Invalid request format: need 'rank' and '" list "'"
 #define SKV_VLLM_TENANT_OPS(X)                                                                    \

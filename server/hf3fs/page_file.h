@@ -14,8 +14,8 @@
 /* As the clients name it: PREFIX.RANK.bin, with .NAMESPACE appended for pools other than the main
  * one; vLLM's PATH/hf3fs_vllm_data_file_RANK. */
 struct page_file {
-	char dir[SKV_FILE_PATH_MAX + 1];  /* without client input; "" below an fs-master's
-					   * directory */
+	/* Without client input; "" below an fs-master's directory. */
+	char dir[SKV_FILE_PATH_MAX + 1];
 	char path[SKV_FILE_PATH_MAX + 1]; /* below dir */
 };
 /* False: it is not watched, or impossible: a namespace with a slash in it, a path that is too
@@ -40,7 +40,7 @@ enum page_file_news {
 	PAGE_FILE_GONE,     /* these three: its pages are lost */
 	PAGE_FILE_REPLACED,
 	PAGE_FILE_SHRANK,
-	PAGE_FILE_ABSENT,   /* it is not there, which proves nothing */
+	PAGE_FILE_ABSENT,   /* the file is absent, which proves nothing */
 	PAGE_FILE_ELSEWHERE /* another one, on another file system: wait */
 };
 enum page_file_news page_file_judge(const struct skv_file_look *known,

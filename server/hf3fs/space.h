@@ -43,7 +43,8 @@ void space_family(const char *tenant, char out[SKV_MAX_NAME + 1]);
 /* SGLang's pages of full-attention layers, of which a prompt uses those up to the first miss. The
  * other pools (windows, states) may have only the last pages of a prompt. */
 bool space_is_main(const struct space *s);
-/* Its instance's `extra`, NUL-terminated: {"pages":{"rank":0,"namespace":"kv"}}. */
+/* Appends the `extra` of the space's instance, NUL-terminated:
+ * {"pages":{"rank":0,"namespace":"kv"}}. */
 void space_extra(const struct space *s, struct skv_buf *out);
 /* The space of an instance; its strings are allocated in `a`. False: it is not a space's. */
 bool space_of(const struct skv_instance_spec *i, struct skv_arena *a, struct space *out);

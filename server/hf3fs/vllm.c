@@ -361,7 +361,7 @@ bool vllm_tell_exists(struct hf3fs_request *k)
 	return all || hf3fs_strict(k);
 }
 
-/* Its own rank first, whose locations are returned and leased. */
+/* Asks for the client's own rank first, whose locations are returned and leased. */
 int vllm_ask_locations(struct hf3fs_request *k)
 {
 	const int64_t *all;
@@ -432,7 +432,7 @@ static int drop_ranks(struct hf3fs_request *k)
 	int rc;
 
 	assert(skv_thread_locks == 0);
-	rc = hf3fs_ranks_find(k); /* it may have waited for long */
+	rc = hf3fs_ranks_find(k); /* the call may have waited for long */
 	if (rc == SKV_OK)
 		rc = hf3fs_ranks(k, &v, &n);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {

@@ -111,7 +111,7 @@ static struct watched *find_or_add(struct hf3fs_watch *w, const char *name)
 	return of;
 }
 
-/* Those not checked in this round, or all. */
+/* Forgets the spaces not checked in this round, or all. */
 static void forget(struct hf3fs_watch *w, bool all)
 {
 	assert(all || w->owner == skv_thread());
@@ -256,7 +256,7 @@ static int learn(struct round *r, const char *name, const struct page_file *f,
 	return rc;
 }
 
-/* Its pages are lost: drops its keys. */
+/* Drops the keys of a file whose pages are lost. */
 static int drop(struct round *r, const struct space *s, struct watched *of,
 		enum page_file_news news, const struct page_file *f, struct skv_error *err)
 {
@@ -426,7 +426,7 @@ void hf3fs_watch_look(struct pages *p, const struct space *s)
 		snprintf(q->id, sizeof q->id, "%s", s->id);
 		turn = ++w->put;
 		skv_cond_signal(&w->wake);
-		if (w->began && now - w->began >= WAIT_MS) /* it hangs */
+		if (w->began && now - w->began >= WAIT_MS) /* the round hangs */
 			end = now;
 		while (w->answered < turn && !w->stop && now < end) {
 			skv_cond_wait_ms(&w->done, &w->lock, end - now);
@@ -438,8 +438,8 @@ void hf3fs_watch_look(struct pages *p, const struct space *s)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* It may have been checked in this round already, so the state at the round's start may be
- * outdated. */
+/* Checks a space. The space may have been checked in this round already, so the state at the
+ * round's start may be outdated. */
 static void look_in_turn(struct round *r, const struct space *s)
 {
 	const struct skv_doc *doc;

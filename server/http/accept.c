@@ -39,7 +39,7 @@ static bool accept_one(struct skv_httpd *f)
 	if (fd < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
 	if (!admit(f)) {
-		/* who is refused can look it up */
+		/* a refused operator can look up the reason */
 		skv_metrics_add(&f->s->metrics, METRIC_http_connections_refused, 1);
 		close(fd);
 		return true;

@@ -123,7 +123,7 @@ static int check_browser(struct skv_httpd_request *r)
 	return SKV_OK;
 }
 
-/* Whoever sends no token is asked for a certificate. */
+/* Authorizes the request. A client without a token is asked for a certificate. */
 static int authorize(struct skv_httpd_request *r)
 {
 	const char *token = r->header[HEADER_AUTHORIZATION];
@@ -227,5 +227,5 @@ int skv_httpd_request_admit(struct skv_httpd_request *r)
 		return found;
 	}
 	rc = check_caller(r);
-	return rc == SKV_OK ? form : rc; /* whose message is still in r->c.err */
+	return rc == SKV_OK ? form : rc; /* the message of `form` is still in r->c.err */
 }

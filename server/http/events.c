@@ -12,7 +12,7 @@
 
 #include "internal.h"
 
-#define EVENTS_MOST 127 /* one less than libmicrohttpd's MAX_EVENTS */
+#define EVENTS_MOST 127 /* MAX_EVENTS of libmicrohttpd, minus 1 */
 
 __attribute__((visibility("default"), used)) int epoll_wait(int fd, struct epoll_event *events,
 							    int n, int timeout_ms)

@@ -72,8 +72,8 @@ struct skv_httpd_request {
 	struct skv_httpd *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
-	const char *method;         /* libmicrohttpd's, as c.path, until the request ends;
-				       the same for the next */
+	/* libmicrohttpd's, as c.path, until the request ends; the same for the next. */
+	const char *method;
 	const char *version;
 	const char *header[HEADERS]; /* the first of each name; NULL: none */
 
@@ -87,7 +87,7 @@ struct skv_httpd_request {
 	_Atomic enum parking parking;
 };
 
-/* One connection; it has at most one request at a time. */
+/* A connection, with at most one request at a time. */
 struct conn {
 	struct watched watched;
 	uint64_t phase_ms; /* when the phase of the connection began, see skv_conn_phase */

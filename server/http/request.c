@@ -1,12 +1,12 @@
 /*
- * request.c - one request from its header to its end, as libmicrohttpd's callbacks.
+ * request.c - a request from its header to its end, as libmicrohttpd's callbacks.
  *
  * Header: admit.c decides (route, caller, length). Body: gathered within its bounds, or thrown away
  * when the request is refused already. Then the operation runs: on this thread, on a worker if it
- * blocks, or it returns SKV_PENDING and the core calls back. While it waits the connection is
- * suspended; whoever completes it only stores the status and resumes: the answer is always encoded
- * on a thread of libmicrohttpd. A connection has one request at a time, kept inside struct conn.
- * No locks; the hand-over between the two threads is the atomic `parking`.
+ * blocks, or it returns SKV_PENDING and the core calls back. While the operation waits the
+ * connection is suspended; the completing thread only stores the status and resumes: the answer is
+ * always encoded on a thread of libmicrohttpd. A connection has one request at a time, kept inside
+ * struct conn. No locks; the hand-over between the two threads is the atomic `parking`.
  */
 #include "internal.h"
 
@@ -35,7 +35,7 @@ void skv_conn_deadline(struct skv_httpd_request *r, uint64_t bytes)
 		     r->conn->phase_ms + r->f->o.idle_timeout_ms + bytes / SLOW_BYTES_PER_MS);
 }
 
-/* It is ours to do something. */
+/* Clears the deadline: the next step is this manager's. */
 static void no_deadline(struct skv_httpd_request *r)
 {
 	begin_flow(r->conn, FLOW_NONE);
@@ -166,8 +166,9 @@ static void complete(void *ctx, int status)
 	r->c.status = status;
 	was = atomic_exchange(&r->parking, PARK_DONE);
 	assert(was != PARK_DONE); /* completed once */
+	/* The connection's thread has not suspended the request yet, and continues with it. */
 	if (was != PARK_PARKED)
-		return; /* its thread has not suspended it yet, and continues with it */
+		return;
 	MHD_resume_connection(mhd);
 	/* last touch: after it the transport may be destroyed */
 	skv_gauge_move(&f->s->metrics, GAUGE_http_parked, -1);

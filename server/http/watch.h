@@ -13,18 +13,17 @@
 #include <skv/pace.h>
 #include <skv/status.h>
 
-/* What moves on a connection and has to keep the minimum rate. */
+/* The data flow of a connection that has to keep the minimum rate. */
 enum flow { FLOW_NONE, FLOW_BODY, FLOW_ANSWER, FLOWS };
 
-/* One connection as the watch sees it; part of struct conn. */
+/* A connection as the watch sees it; part of struct conn. */
 struct watched {
 	struct watched *prev; /* both protected by watch.lock */
 	struct watched *next;
 	int fd; /* valid while linked */
 	atomic_uint_fast64_t deadline_ms; /* 0 = none: the request is with the core or a worker */
 	_Atomic uint32_t phase;           /* number of the connection's phase * FLOWS + its flow */
-	uint32_t seen;                    /* the phase that `pace` is about;
-					     protected by watch.lock */
+	uint32_t seen; /* the phase that `pace` is about; protected by watch.lock */
 	struct skv_pace pace;             /* the same */
 };
 

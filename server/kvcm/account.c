@@ -69,7 +69,7 @@ int kvcm_account_add(struct skv_cluster *cluster, const char *name, const char *
 	if (n == 0 || n > KVCM_PASSWORD_MAX)
 		return skv_fail(err, SKV_E_INVALID, "password", "a password has 1..%d bytes",
 				KVCM_PASSWORD_MAX);
-	assert(skv_thread_locks == 0); /* it takes a tenth of a second */
+	assert(skv_thread_locks == 0); /* hashing takes a tenth of a second */
 	if (crypto_pwhash_str(hash, password, n, crypto_pwhash_OPSLIMIT_INTERACTIVE,
 			      crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");

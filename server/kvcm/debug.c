@@ -11,7 +11,8 @@
 #include <kvcm/debug.pb-c.h>
 #include "faults.h"
 
-/* There is one type of fault; clients give names and numbers of others, and get that one. */
+/* Injects a fault. There is a single type of fault; names and numbers of other types select it,
+ * too. */
 int kvcm_run_debug_injectFault(struct kvcm_request *k)
 {
 	const KvcmDebug__InjectFaultRequest *req = k->req;

@@ -1,17 +1,17 @@
 /*
- * lease.c - what each call of an instance needs to know of it: how long a lookup's answer must stay
- * true, and whether its blocks are windows.
+ * lease.c - properties of an instance that each call needs: how long a lookup's answer must stay
+ * true, and whether the instance's blocks are windows.
  *
- * KVCM's clients verify nothing. So what a query named stays as long as one of them may read it:
- * kvcm_transfer_ms, longer than the longest read timeout of these clients (15 s). The peer keeps
- * what it deletes for a group's delay_before_delete_ms; where that is longer, it counts.
+ * KVCM's clients verify nothing. So blocks that a query named stay as long as a client may read
+ * them: kvcm_transfer_ms, longer than the longest read timeout of these clients (15 s). KVCM keeps
+ * deleted blocks for a group's delay_before_delete_ms; if that is longer, it counts.
  *
- * An instance that is asked for sliding windows by default holds nothing else: of a prompt the last
- * blocks are stored and read, and those before them are of no use to them.
+ * An instance that is asked for sliding windows by default holds nothing else: the last blocks of a
+ * prompt are stored and read, and earlier ones are useless to its clients.
  *
  * Reading these documents costs more than the lookup, so a table remembers the answer by a hash of
- * tenant and instance: one word for each entry, replaced by whoever comes, true for a second or
- * two. Any thread, no lock.
+ * tenant and instance: a word for each entry, replaced by any other instance with the same slot,
+ * valid for a second or two. Any thread, no lock.
  */
 #include "meta.h"
 

@@ -60,7 +60,7 @@ int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *
 		   size_t n_block_keys, const int64_t *token_ids, size_t n_token_ids, uint32_t max,
 		   struct kvcm_keys *out)
 {
-	/* what the client has sent */
+	/* the field that the client has sent */
 	const char *field = n_block_keys > 0 ? "block_keys" : "token_ids";
 	const int64_t *keys = block_keys;
 	size_t n = n_block_keys;
@@ -178,7 +178,7 @@ static bool room_for_states(struct kvcm_request *k, const struct skv_states_req 
 	return all->state && all->loc && all->created_ms && (all->parent || !req->want_parents);
 }
 
-/* Its files get numbers behind those that are there. */
+/* Appends a part's states. The part's files get numbers after the existing ones. */
 static bool append_states(struct kvcm_request *k, struct skv_states_res *all,
 			  const struct skv_states_res *part)
 {

@@ -66,8 +66,8 @@ void kvcm_splice(struct kvcm_request *k, unsigned at, struct kvcm_locations *l);
 /* ---- ask.c: lookups in portions -------------------------------------------------------------- */
 
 struct kvcm_ask {
-	struct skv_lookup_req req; /* the caller's: how, PREFIX or BATCH for more
-				      keys than SKV_MAX_KEYS */
+	/* The caller's: how, PREFIX or BATCH for more keys than SKV_MAX_KEYS. */
+	struct skv_lookup_req req;
 	struct skv_lookup_res res; /* of all portions, once they are joined */
 	struct kvcm_request *k;
 	struct kvcm_keys keys;
@@ -89,7 +89,7 @@ int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys,
 /* A portion with the last window, if there is any; `how`: WINDOW, of half a portion at most. */
 int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys,
 		     const struct skv_lookup_req *how, uint32_t *begin, uint32_t *n);
-/* What HYBRID finds; `how` says of which specs. */
+/* Finds the states that HYBRID reports; `how` selects the specs. */
 int kvcm_find_states(struct kvcm_request *k, const struct kvcm_keys *keys,
 		     const struct skv_lookup_req *how, uint32_t *out);
 
@@ -134,10 +134,10 @@ enum kvcm_empty kvcm_empty_check(struct kvcm_request *k, const char *instance, c
 
 /* ---- sessions.c: sessions of more blocks than the core takes at once ------------------------- */
 
-/* One of the core's. */
+/* A session of the core. */
 struct kvcm_session {
 	char id[SKV_SESSION_ID_HEX + 1];
-	uint32_t n_blocks; /* that are written in it; not 0 */
+	uint32_t n_blocks; /* blocks written in the session; not 0 */
 };
 /* The client's id of them all; of one, its own. NULL: no memory. */
 char *kvcm_sessions_text(struct kvcm_request *k, const struct kvcm_session *v, uint32_t n);

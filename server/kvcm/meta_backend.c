@@ -14,7 +14,7 @@ struct by_backend {
 	struct kvcm_ask ask;
 	struct kvcm_locations locations;
 	struct kvcm_mask mask;
-	uint64_t types; /* one bit for each requested StorageType */
+	uint64_t types; /* a bit for each requested StorageType */
 };
 
 static bool is_type(int type)

@@ -29,15 +29,15 @@ struct finish {
 	struct skv_error why;
 	struct skv_finish_res res;
 	uint32_t committed;
-	/* One that is several (sessions.c); n_parts 0: it is not. Each is finished,
-	 * whatever became of those before. */
+	/* The parts of a session that is several (sessions.c); n_parts 0: a single session. Each
+	 * part is finished, whatever the result of earlier parts. */
 	struct kvcm_session part[KVCM_MAX_PORTIONS];
 	uint32_t n_parts;
 	struct skv_portions list; /* the sessions, one by one */
 	uint32_t at;              /* offset in the blocks of the request */
 	struct skv_finish_req part_req;
 	struct skv_error err; /* of the first that failed, and */
-	int status;           /* its status */
+	int status;           /* status of that part */
 };
 
 /* A session in which there was nothing to write. */

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* What both requests say. */
+/* The common fields of both requests. */
 struct question {
 	const char *instance;
 	int type;

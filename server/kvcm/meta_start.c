@@ -28,7 +28,7 @@
 /* A portion with blocks to write. */
 struct portion {
 	struct skv_start_res res;
-	uint32_t at; /* its first key */
+	uint32_t at; /* index of its first key */
 };
 
 struct start {
@@ -141,8 +141,8 @@ static int check_replicas(struct kvcm_request *k, const KvcmMeta__StartWriteCach
 	return SKV_OK;
 }
 
-/* What is written here never gets a second place, for it has no checksum. So each block must be
- * there, and have its copy, or get one from a mover; then nothing is to be written. */
+/* Blocks written here never get a second copy, for they have no checksum. So each block must exist
+ * and have its copy, or get one from a mover; then nothing is to be written. */
 static int want_two(struct kvcm_request *k, struct start *own)
 {
 	struct skv_want_req req = { .tenant = own->req.tenant, .instance = own->req.instance,

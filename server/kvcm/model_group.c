@@ -388,8 +388,8 @@ static bool same_storages(const struct skv_group_spec *a, const struct skv_group
 	return true;
 }
 
-/* One group; SKV_OK also when somebody changed or removed it meanwhile: who did has
- * seen the storages of now. */
+/* Updates a group. SKV_OK also if another caller changed or removed the group meanwhile: that
+ * caller has seen the current storages. */
 static int refit(struct skv_cluster *cluster, const struct skv_group_spec *have,
 		 const struct skv_storage_view *storages, uint32_t n, struct skv_arena *a,
 		 struct skv_error *err)

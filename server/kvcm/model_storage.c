@@ -178,7 +178,7 @@ static uint64_t at_most(uint64_t v, uint64_t bound)
 	return v < bound ? v : bound;
 }
 
-/* Its location, here and for clients. A dummy stores no bytes and has none. */
+/* Sets the storage's paths, here and for clients. A dummy stores no bytes and has none. */
 static int set_places(const config *m, const struct kvcm_model *o, const char *id,
 		      struct skv_arena *a, struct skv_storage_spec *s, struct skv_error *err)
 {
@@ -299,7 +299,7 @@ static void own_id(struct skv_cluster *cluster, char out[9])
 	snprintf(out, 9, "%08" PRIx32, (uint32_t)(key.hi >> 32));
 }
 
-/* What never changes stays as it is; the parameters may have. */
+/* Keeps the fields that never change; the parameters may have changed. */
 static void keep_fixed(struct skv_storage_spec *s, const struct skv_storage_spec *have)
 {
 	s->unit = have->unit;

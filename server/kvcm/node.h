@@ -24,7 +24,8 @@ struct kvcm_cluster {
 	uint64_t remaining_ms; /* of the leader's lease */
 };
 
-/* Who leads, also on a follower. Strings live in `a`, or as long as `own`. SKV_E_NOMEM only. */
+/* Finds the leader, also on a follower. Strings live in `a`, or as long as `own`. SKV_E_NOMEM
+ * only. */
 int kvcm_node_cluster(struct skv_cluster *cluster, const KvcmAdmin__NodeEndpoint *own,
 		      struct skv_arena *a, struct kvcm_cluster *out, struct skv_error *err);
 /* The same endpoint in the meta service's words, without the admin ports. NULL: out of memory. */

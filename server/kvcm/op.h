@@ -1,5 +1,5 @@
 /*
- * op.h - one operation of KVCM's API: its row, and the environment of its functions.
+ * op.h - an operation of KVCM's API: its row, and the environment of its functions.
  *
  * A call: the body becomes a message (api.c) -> checks in the peer's order (op.c) -> run -> perhaps
  * the core calls back -> write -> the answer with its header (api.c). An operation has one row in
@@ -42,8 +42,7 @@ struct kvcm_op {
 	/* After success: fills k->res. SKV_OK or an error as above. NULL: run has done it. */
 	int (*write)(struct kvcm_request *k);
 	const char *done;   /* message of success; NULL: k->message */
-	const char *failed; /* what goes before the error's text: "Failed to trim
-			       cache : "; NULL: nothing */
+	const char *failed; /* prefix of the error's text: "Failed to trim cache : "; NULL: none */
 };
 
 /* skv_request.state. */
@@ -58,8 +57,8 @@ struct kvcm_request {
 	bool unread;         /* the body is not a message */
 	struct skv_proto_notes *notes; /* of a JSON body, for operations on workers; NULL: none */
 	void *own;           /* of the operation, between run and write */
-	struct skv_proto_splice splice[2]; /* fields of res that are written from
-					      elsewhere; field 0: unused */
+	/* Fields of res that are written from elsewhere; field 0: unused. */
+	struct skv_proto_splice splice[2];
 };
 
 #define KVCM_CAMPAIGN_DELAY_MS 10000u
@@ -72,15 +71,15 @@ struct kvcm {
 	struct kvcm_faults faults;
 	uint32_t transfer_ms;
 	bool check_writes;
-	atomic_uint campaign_delay_ms; /* how long this manager leaves the lead to
-					  others after leaderDemote */
+	/* How long this manager leaves the lead to others after leaderDemote. */
+	atomic_uint campaign_delay_ms;
 	atomic_uint_fast64_t leases[KVCM_LEASES]; /* lease.c */
 };
 
-/* What checkHealth and /api/healthy tell. Healthy: a leader that can do its work, or a follower
- * that waits for its turn or is just getting it. */
+/* The health that checkHealth and /api/healthy report. Healthy: a leader that can work, or a
+ * follower that waits for its turn or is just getting it. */
 struct kvcm_health {
-	bool leads; /* it serves: from then on its clients may come */
+	bool leads; /* the node serves: clients may come */
 	bool healthy;
 };
 struct kvcm_health kvcm_health(struct skv_service *s);
@@ -101,7 +100,7 @@ char *kvcm_text(struct kvcm_request *k, const char *fmt, ...) __attribute__((for
 /* ErrorCode of a status. */
 int kvcm_code(int status);
 
-/* What an error of the core is to a client (words.c): never NULL. */
+/* Returns the text of a core error for clients (words.c): never NULL. */
 const char *kvcm_words(const struct kvcm_request *k, int status);
 
 /* ---- the machine (op.c), for api.c ----------------------------------------------------------- */
@@ -110,7 +109,7 @@ const char *kvcm_words(const struct kvcm_request *k, int status);
 int kvcm_op_run(struct kvcm_request *k);
 /* The text field `name` of the request, "" if it has none. */
 const char *kvcm_field(const struct kvcm_request *k, const char *name);
-/* What the header of the answer says, for the result `status` of the call. */
+/* Return the code and message of the answer's header, for the result `status` of the call. */
 int kvcm_answer_code(const struct kvcm_request *k, int status);
 const char *kvcm_answer_message(struct kvcm_request *k, int status);
 /* Fills the header of k->res. False: no memory. */

@@ -190,8 +190,8 @@
 
 #define KVCM_OPS(X) KVCM_META_OPS(X) KVCM_ADMIN_OPS(X) KVCM_DEBUG_OPS(X)
 
-/* What is asked for with GET: name, path, role, flags of routes (skv/api.h). kvcm_page_<name>_run
- * and _write, both over struct skv_request. */
+/* Pages requested with GET: name, path, role, flags of routes (skv/api.h). kvcm_page_<name>_run and
+ * _write, both over struct skv_request. */
 #define KVCM_PAGES(X)                              \
 	X(metrics, "/metrics", READ, ROUTE_SCRAPE) \
 	X(healthy, "/api/healthy", OPEN, 0)

@@ -1,9 +1,10 @@
 /*
- * sessions.c - one session of a client that spans several of the core's: its id contains theirs.
+ * sessions.c - a session of a client that spans several sessions of the core: its id contains
+ * theirs.
  *
- * A write of more blocks than the core takes at once is as many sessions. What belongs together is
- * remembered by nobody: "ID-BLOCKS.ID-BLOCKS..." tells it, so a restart and another owner know it
- * as well, and the core checks each id as ever. No state.
+ * A write of more blocks than the core takes at once is as many sessions. No table remembers which
+ * sessions belong together: the id "ID-BLOCKS.ID-BLOCKS..." lists them, so a restarted manager and
+ * another owner know them as well, and the core checks each id as ever. No state.
  */
 #include "meta.h"
 
@@ -18,7 +19,7 @@ char *kvcm_sessions_text(struct kvcm_request *k, const struct kvcm_session *v, u
 	assert(n > 0 && n <= KVCM_MAX_PORTIONS);
 	skv_buf_init(&text);
 	for (uint32_t i = 0; i < n; i++) {
-		/* what kvcm_sessions_read takes */
+		/* bounds of kvcm_sessions_read */
 		assert(v[i].n_blocks > 0 && v[i].n_blocks <= SKV_MAX_KEYS);
 		skv_buf_printf(&text, n > 1 ? "%s%s-%u" : "%s%s", i ? "." : "", v[i].id,
 			       v[i].n_blocks);
@@ -46,7 +47,7 @@ static bool take_session(const char **at, struct kvcm_session *out)
 		return false;
 	for (; *p >= '0' && *p <= '9' && n <= SKV_MAX_KEYS; p++)
 		n = 10 * n + (uint32_t)(*p - '0');
-	assert(n <= 10 * SKV_MAX_KEYS + 9); /* it stops at the first digit too many */
+	assert(n <= 10 * SKV_MAX_KEYS + 9); /* the loop stops at the first digit too many */
 	out->n_blocks = n;
 	*at = p;
 	return n > 0 && n <= SKV_MAX_KEYS;

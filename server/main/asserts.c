@@ -1,7 +1,7 @@
 /*
- * asserts.c - what a failed assert says before the process ends: a line of the log's format.
+ * asserts.c - writes a line in the log's format when an assert fails, before the process ends.
  *
- * Takes the place of the C library's own function, and of the one that failed checks call
+ * Takes the place of the C library's own function, and of the function that failed checks call
  * (skv/check.h). Any thread, whatever locks it holds. No state.
  */
 #include "main.h"

@@ -24,7 +24,7 @@
 
 struct command {
 	const char *name;
-	const char *from, *to; /* its options */
+	const char *from, *to; /* options of the command */
 	const char *usage;
 };
 
@@ -45,7 +45,7 @@ static const struct command commands[] = {
 	  "Exit status: 0 done, 1 not done, 2 wrong arguments.\n" },
 };
 
-/* What an attempt has made. */
+/* Removes a file that an attempt has made. */
 static void remove_file(const char *path)
 {
 	static const char *const ends[] = { "", "-wal", "-shm", "-reserve", "-checkpoint",

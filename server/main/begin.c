@@ -1,9 +1,9 @@
 /*
- * begin.c - what a manager does once it can: default objects, the KVCM ports, its published
+ * begin.c - the first tasks of a ready manager: default objects, the KVCM ports, its published
  * address.
  *
  * Runs on its own thread, because a storage's directory may hang: the main thread keeps handling
- * signals. Owns nothing; sets exit_status when it cannot go on.
+ * signals. Owns nothing; sets exit_status when it cannot continue.
  */
 #include "serve.h"
 
@@ -132,7 +132,8 @@ static int make_objects(struct service *s, struct skv_error *err)
 		       : skv_defaults_make(s->p, s->compat, s->cluster, err);
 }
 
-/* It passes, or other managers who have partitions cannot be asked now. */
+/* Returns true for a temporary failure, or if other managers that own partitions cannot be asked
+ * now. */
 static bool is_early(const struct service *s, int rc)
 {
 	return rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER ||
@@ -180,7 +181,8 @@ static int await_defaults(struct service *s, bool *made, struct skv_error *err)
 	return rc;
 }
 
-/* Whoever had the first partition may have ended before it made them. */
+/* Makes missing default objects later: the owner of the first partition may have ended before it
+ * made them. */
 static void make_later(struct service *s)
 {
 	const struct timespec pause = { 0, POLL_MS * 1000 * 1000 };
@@ -206,7 +208,7 @@ static void await_storage(struct service *s)
 	while (!atomic_load(&s->stopping) && skv_cluster_ready(s->cluster, &err) != SKV_OK) {
 		if (++rounds == 100)
 			skv_log(SKV_LOG_WARN, "main", "not ready yet: %s", err.message);
-		/* it answers already; this may last */
+		/* open the port now, because waiting may last long */
 		if (rounds == 500 && open_for_business(s, &err) != SKV_OK)
 			skv_log(SKV_LOG_ERROR, "main", "%s", err.message);
 		nanosleep(&pause, NULL);

@@ -112,7 +112,8 @@ static void check_readable(struct check *c, enum skv_param i, const char *path)
 		      &err);
 }
 
-/* It, or the nearest that exists above it, must be a directory where this user may write. */
+/* Checks that the path, or its nearest existing parent, is a directory where this user may
+ * write. */
 static void check_directory(struct check *c, enum skv_param i, const char *path)
 {
 	struct skv_error err = { 0 };
@@ -223,7 +224,7 @@ static void check_certificates(struct check *c)
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* One that does not exist is not made. */
+/* Checks the store, without creating one that does not exist. */
 static void check_store(struct check *c)
 {
 	const struct skv_store_options o = { .path = c->p.store };

@@ -203,7 +203,7 @@ static int copy_partition(struct copy *c)
 	return rc;
 }
 
-/* Those that were ever used. */
+/* Copies the partitions that were ever used. */
 static int copy_partitions(struct copy *c)
 {
 	int rc = SKV_OK;

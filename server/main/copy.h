@@ -24,14 +24,14 @@ struct copy {
 	struct skv_error err;
 	uint64_t renewed_ms, told_ms;
 	uint32_t partition;  /* the one that is being copied, */
-	uint64_t checkpoint; /* its id; 0 = none begun */
-	uint32_t n_slices;   /* its own */
+	uint64_t checkpoint; /* id of its checkpoint; 0 = none begun */
+	uint32_t n_slices;   /* slices of this partition */
 	uint64_t n_records;
 	uint32_t slices; /* of all */
 	uint64_t records, documents, bytes, version;
 	struct copy_seen *seen; /* documents before the journal was read, of a live source */
 	size_t n_seen, cap_seen;
-	bool changed; /* one of them is another now */
+	bool changed; /* a document has changed since */
 };
 
 /* Copies. `from` must exist. Both are owned meanwhile, or (`live`) the target alone: others run on

@@ -222,7 +222,7 @@ static int set_bounds(struct skv_params *p, struct skv_error *err)
 		{ SKV_PARAM_lease_max_ms, "600000" },
 		/* Python clients keep a connection and reuse it */
 		{ SKV_PARAM_idle_timeout_s, "600" },
-		/* its clients are told, and look for the leader themselves */
+		/* clients get the error, and find the leader themselves */
 		{ SKV_PARAM_forward, "false" },
 	};
 	int rc = SKV_OK;

@@ -19,7 +19,7 @@ struct kvcm_reading {
 	struct kvcm_uris uris;
 };
 
-/* One key and its value from `where` ("-e", "FILE:3"). An unknown key is noted, once. */
+/* Sets a key to its value from `where` ("-e", "FILE:3"). An unknown key is noted, once. */
 int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value,
 		 enum skv_param_source source, const char *where, struct skv_error *err);
 /* The i-th key; NULL after the last. */

@@ -115,7 +115,7 @@ static const char *level(const char *value)
 	static const char *const names[] = { "info", "error", "error", "warn", "info", "debug" };
 
 	if (value[0] < '0' || value[0] > '5' || value[1] != '\0')
-		return value; /* one of our own words, or refused as one */
+		return value; /* a name, or a value that will be refused as one */
 	return names[value[0] - '0'];
 }
 

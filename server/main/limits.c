@@ -52,7 +52,7 @@ void limit_service(const struct skv_params *p, struct skv_service_options *o)
 	o->audit_file = p->audit_file;
 	o->body_total_max = least(p->body_total_max, bodies_of(memory_max(p)));
 	o->body_max = least(p->body_max, o->body_total_max);
-	if (proxied) { /* one address stands for many clients */
+	if (proxied) { /* an address stands for many clients */
 		o->token_failures = 0;
 		o->body_address_percent = 100;
 	}

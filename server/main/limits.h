@@ -15,7 +15,7 @@ void limit_service(const struct skv_params *p, struct skv_service_options *o);
 /* Certificates, threads, connections and time limits of a port. */
 void limit_port(const struct skv_params *p, struct skv_port_options *o);
 
-/* What of the core may change while it runs (skv_cluster_change). */
+/* Fills in those options of the core that may change while it runs (skv_cluster_change). */
 void limit_core(const struct skv_params *p, struct skv_core_options *o);
 
 #endif

@@ -30,7 +30,7 @@ int skv_certificates_load(const struct skv_params *p, struct skv_error *err);
 /* SIGHUP: reads them again and logs what is new. */
 void skv_certificates_reload(void);
 
-/* What a server is started with. */
+/* The input of a server's start. */
 struct skv_run {
 	const struct skv_params *p;
 	const char *const *notes; /* logged as warnings once the log is open */

@@ -97,7 +97,7 @@ void memory_look(uint64_t most)
 
 	assert(now == SKV_MEM_FREE || most > 0);
 	if (now > SKV_MEM_FREE && (now > was || now == SKV_MEM_TIGHT))
-		malloc_trim(0); /* what was freed between pieces that are in use */
+		malloc_trim(0); /* returns freed memory between pieces that are in use */
 	if (now == was)
 		return;
 	skv_log(now > SKV_MEM_FULL ? SKV_LOG_WARN : SKV_LOG_INFO, "main",

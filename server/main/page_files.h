@@ -1,4 +1,5 @@
-/* page_files.h - who stats the page files of SGLang's and vLLM's clients, from the parameters. */
+/* page_files.h - sets from the parameters which process stats the page files of SGLang's and vLLM's
+ * clients. */
 #ifndef SKV_MAIN_PAGE_FILES_H
 #define SKV_MAIN_PAGE_FILES_H
 

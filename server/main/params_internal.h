@@ -1,4 +1,4 @@
-/* params_internal.h - one row of the parameter table as data, shared by params*.c. */
+/* params_internal.h - a row of the parameter table as data, shared by params*.c. */
 #ifndef SKV_PARAMS_INTERNAL_H
 #define SKV_PARAMS_INTERNAL_H
 
@@ -25,7 +25,8 @@ extern const struct param skv_param_rows[SKV_PARAM_COUNT];
 
 /* The value of row `i` as text that the parser accepts. `out` has PARAM_VALUE_MAX bytes. */
 void skv_param_render(const struct skv_params *p, enum skv_param i, char *out);
-/* What the row allows: "4096..1T bytes", "full|normal", "true|false". `out` has 128 bytes. */
+/* Formats the values that the row allows: "4096..1T bytes", "full|normal", "true|false". `out` has
+ * 128 bytes. */
 void skv_param_range(const struct param *row, char *out);
 /* Parses `text` into row `i`. `where` begins the error message. */
 int skv_param_set(struct skv_params *p, enum skv_param i, const char *text,

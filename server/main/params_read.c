@@ -55,7 +55,7 @@ char *skv_param_trim(char *s)
 	return s;
 }
 
-/* Who hears of errors, so that reading goes on; fn NULL: the first one ends it. */
+/* The receiver of errors, so that reading continues; fn NULL: the first error ends it. */
 struct listener {
 	void (*fn)(void *ctx, const struct skv_error *err);
 	void *ctx;
@@ -199,7 +199,7 @@ static bool is_action(const char *arg, enum skv_action *out)
 	return false;
 }
 
-/* One argument, and its value if that is the next. `only` as in read_env. */
+/* Reads an argument, and its value if that is the next. `only` as in read_env. */
 static int read_arg(struct skv_params *p, int argc, char *const *argv, int *k, enum skv_param only,
 		    struct skv_error *err)
 {
@@ -264,7 +264,7 @@ static int check_order(const struct skv_params *p, const enum skv_param pair[2],
 			low->name, high->name, high->name);
 }
 
-/* It is sent in the header Location, with a path appended. */
+/* Checks the advertised URL. The URL is sent in the header Location, with a path appended. */
 static int check_advertise(const struct skv_params *p, struct skv_error *err)
 {
 	const char *s = p->advertise;

@@ -130,7 +130,7 @@ int skv_ports_bind(struct skv_ports *ports, const struct skv_params *p, struct s
 		if (asked(p, i) == SKV_PORT_OFF || is_shared(p, i))
 			continue;
 		rc = bind_port(ports, p, s, &apis, i, err);
-		/* its number was not chosen by anyone */
+		/* the port's number is a default that nobody chose */
 		if (rc != SKV_OK && i == PORT_DEBUG_HTTP) {
 			skv_log(SKV_LOG_WARN, "main", "%s", err->message);
 			rc = SKV_OK;

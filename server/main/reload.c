@@ -17,7 +17,7 @@
 #include "limits.h"
 #include "params_internal.h"
 
-/* What take_over applies. */
+/* The parameters that take_over applies. */
 static const enum skv_param live[] = {
 	SKV_PARAM_log_level,	    SKV_PARAM_slow_ms,
 	SKV_PARAM_metrics_open,	    SKV_PARAM_lease_default_ms, SKV_PARAM_session_default_ms,
@@ -68,7 +68,7 @@ static bool tell_differences(const struct service *s, const struct skv_params *f
 		if (at_once)
 			skv_log(SKV_LOG_INFO, "main", "SIGHUP: %s is %s, was %s",
 				skv_param_rows[i].name, is, was);
-		else if (i == SKV_PARAM_store) /* it may have a password */
+		else if (i == SKV_PARAM_store) /* the text may contain a password */
 			skv_log(SKV_LOG_WARN, "main", "SIGHUP: store changed: needs a restart");
 		else
 			skv_log(SKV_LOG_WARN, "main", "SIGHUP: %s is %s, was %s: needs a restart",

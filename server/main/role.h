@@ -16,7 +16,7 @@ struct skv_role {
 	/* The API, which `destroy` ends; SKV_E_INVALID names the parameter. */
 	int (*create)(const struct skv_params *p, struct skv_api **out, struct skv_error *err);
 	void (*destroy)(struct skv_api *api); /* NULL is allowed */
-	/* Its own ports beside HTTP, bound before anything is served. NULL: none. */
+	/* Binds the role's own ports beside HTTP, before anything is served. NULL: none. */
 	int (*bind)(struct skv_api *api, struct skv_service *s, struct skv_error *err);
 	int (*start)(struct skv_api *api, struct skv_error *err);
 	/* Logs what is served at `url`. */

@@ -42,8 +42,8 @@
 
 #define DRAIN_MS 10000
 #define STORE_RESERVE (16u << 20) /* bytes of a full disk that deletes may still use */
-#define HOLD_MS 3000 /* how long clients at an inherited socket may wait for a manager to be
-		      * ready */
+/* How long clients at an inherited socket may wait for a manager to be ready. */
+#define HOLD_MS 3000
 #define LEAVE_MS 200 /* how long their next requests are still answered */
 #define JOIN_US 2000000u /* how long a hanging thread is waited for */
 
@@ -168,7 +168,8 @@ static void raise_file_limit(const struct skv_params *p)
 			(unsigned)limit_connections());
 }
 
-/* What a new process would meet, too, ends no manager that answers for other partitions. */
+/* Handles a fault that a new process would meet, too: a manager that answers for other partitions
+ * continues. */
 static void on_hopeless(void *ctx, int why)
 {
 	struct service *s = ctx;

@@ -31,7 +31,8 @@
 #define STACK (256u << 10)
 #define LATE_MS 1000u /* after a TCP writer's deadline, before it is cut */
 #define HELLO_MS 10000u
-#define STRANGERS 16u /* that may wait with their hello, however few connections there may be */
+/* Connections that may wait with their hello, whatever the limit of connections. */
+#define STRANGERS 16u
 
 /* ---- writers --------------------------------------------------------------------------------- */
 
@@ -67,7 +68,7 @@ static void cut_late_writers(struct memnode *m)
 
 static bool is_stranger(const struct connection *c) { return !c->cut && !atomic_load(&c->greeted); }
 
-/* Its thread finds the end of the stream, wherever it waits. */
+/* Cuts a connection: its thread finds the end of the stream, wherever it waits. */
 static void cut_locked(struct memnode *m, struct connection *c) SKV_REQUIRES(m->conn_lock)
 {
 	assert(skv_mutex_held(&m->conn_lock) && !c->cut);
@@ -85,7 +86,7 @@ static void cut_silent(struct memnode *m)
 	skv_mutex_unlock(&m->conn_lock);
 }
 
-/* Who comes now may be a client, who says hello at once. */
+/* Makes way for a new connection, which may be a client that says hello at once. */
 static void make_way_locked(struct memnode *m) SKV_REQUIRES(m->conn_lock)
 {
 	const uint32_t quarter = m->max_connections / 4;

@@ -90,7 +90,8 @@ void slabs_destroy(struct slabs *s);
 int slabs_create(struct slabs *s, const struct skv_superblock *sb, struct skv_error *err);
 /* SKV_E_NOT_FOUND, SKV_E_FOREIGN. */
 int slabs_check(struct slabs *s, uint32_t file, uint64_t length, struct skv_error *err);
-/* Its memory goes when nobody uses it any more, here or in a client. A missing one is no error. */
+/* Removes a slab. Its memory is freed when no user is left, here or in a client. A missing slab is
+ * no error. */
 void slabs_remove(struct slabs *s, uint32_t file);
 /* The slab with a reference, or NULL. */
 struct slab *slabs_use(struct slabs *s, uint32_t file);
@@ -129,7 +130,7 @@ struct connection {
 	bool local;
 	bool clear; /* plain where there must be TLS: it is told so */
 	uint64_t since_ms;    /* when it was accepted */
-	_Atomic bool greeted; /* its hello was good: it stays as long as it likes */
+	_Atomic bool greeted; /* the hello was good: the connection has no time limit */
 	bool cut;             /* conn_lock; it ends without one */
 	enum role role;
 	/* Boot time ms of BEGIN, 0 = not writing; and when a TCP writer must be done. */
@@ -156,7 +157,8 @@ void mem_rdma_unregister(struct slab *b);
 int mem_rdma_bind(struct memnode *m, struct skv_error *err);
 int mem_rdma_start(struct memnode *m, struct skv_error *err);
 void mem_rdma_stop(struct memnode *m);
-/* What the request for its queue pair must bring; 0: it has one. */
+/* Returns the ticket that the request for the connection's queue pair must bring; 0: the connection
+ * has a queue pair. */
 uint64_t mem_rdma_ticket(struct connection *c);
 /* Destroys its queue pair, if it has one. After it none of its writes can land. */
 void mem_rdma_end(struct connection *c);

@@ -300,7 +300,7 @@ static void end_qp(struct rdma_cm_id *id, struct ibv_qp *qp)
 	rdma_destroy_id(id);
 }
 
-/* Who drew this ticket, or NULL; it is used up. */
+/* Returns the connection that drew this ticket, or NULL, and uses up the ticket. */
 static struct connection *redeem_locked(struct memnode *m, uint64_t ticket)
 	SKV_REQUIRES(m->rdma->lock)
 {

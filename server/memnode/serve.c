@@ -1,8 +1,8 @@
 /*
- * serve.c - one connection of the data protocol (skv/memory_node.h), on its own thread.
+ * serve.c - a connection of the data protocol (skv/memory_node.h), on its own thread.
  *
- * Bytes go from the socket into the slab and back (wire.c). What the peer says is checked; a frame
- * that makes no sense ends the connection.
+ * Bytes go from the socket into the slab and back (wire.c). Frames of the peer are checked; an
+ * invalid frame ends the connection.
  */
 #include "memnode.h"
 

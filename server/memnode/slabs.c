@@ -354,7 +354,8 @@ void slabs_remove(struct slabs *s, uint32_t file)
 	at = place_locked(s, file);
 	b = at < s->n && s->v[at]->file == file ? s->v[at] : NULL;
 	if (b) {
-		memset(b->base, 0, 8); /* its magic: who maps it sees that it is gone */
+		/* Clears the magic, so that processes that map the slab detect its end. */
+		memset(b->base, 0, 8);
 		memmove(s->v + at, s->v + at + 1, (s->n - at - 1) * sizeof *s->v);
 		s->n--;
 		s->used -= b->mapped;

@@ -58,7 +58,7 @@ static bool room(void **chunks, size_t *n_chunks, size_t *cap, uint32_t n, size_
 	return true;
 }
 
-/* One bucket more: those of another that belong there move. */
+/* Adds a bucket: ghosts of another bucket that belong there move. */
 static void add_bucket(struct exact_ghosts *g)
 {
 	void *v = g->bucket;

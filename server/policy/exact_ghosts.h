@@ -18,7 +18,7 @@ struct exact_ghosts {
 	struct exact_ghost **node; /* chunks; node 0 is never used */
 	uint32_t **bucket;         /* chunks of heads of chains */
 	size_t node_chunks, cap_node, bucket_chunks, cap_bucket;
-	uint32_t n_nodes;   /* that were ever used */
+	uint32_t n_nodes;   /* nodes that were ever used */
 	uint32_t n_buckets; /* 0, or 2^level + split */
 	uint32_t level, split;
 	uint32_t free, oldest, newest; /* 0 = none */

@@ -22,7 +22,7 @@
 #define AGES 64u
 #define LOWEST 2048u /* of a life: the least age that is not 0 */
 
-/* What is known of a ghost: class, age, time. */
+/* The properties of ghosts: class, age, time. */
 struct ghosts_bucket {
 	uint16_t tag[GHOSTS_BUCKET]; /* 0 = none */
 	uint16_t fact[GHOSTS_BUCKET];
@@ -143,7 +143,7 @@ void ghosts_prefetch(const struct ghosts *g, uint64_t hash)
 		__builtin_prefetch(bucket_of(g, hash), 1);
 }
 
-/* Its place in the bucket, or GHOSTS_BUCKET. */
+/* Returns the ghost's place in the bucket, or GHOSTS_BUCKET. */
 static uint32_t place_of(const struct ghosts *g, const struct ghosts_bucket *b, uint64_t hash)
 {
 	const uint16_t tag = tag_of(hash);

@@ -43,8 +43,9 @@ struct ghosts {
 
 struct ghost {
 	uint32_t class; /* 0..GHOSTS_CLASSES - 1 */
-	uint64_t age;   /* as the caller says, in its own unit, and 1 more for each ghost added
-			 * since; to within an eighth, 25 times as many as fit at most */
+	/* As the caller says, in its own unit, and 1 more for each ghost added since; to within an
+	 * eighth, 25 times as many as fit at most. */
+	uint64_t age;
 	uint64_t stay;  /* result: for how many later ones it has been there, about */
 };
 

@@ -104,7 +104,7 @@ static int add_block(struct skv_heaps *hs, size_t n)
 	return SKV_OK;
 }
 
-/* One that was used before, or else a piece of a block. */
+/* Takes a chunk that was used before, or else a piece of a block. */
 static struct skv_heap_chunk *take_chunk(struct skv_heaps *hs)
 {
 	struct skv_heap_chunk *c = hs->spare;
@@ -264,7 +264,7 @@ void skv_heap_remove(struct skv_heaps *hs, uint32_t id)
 	}
 	take_last(hs, h, &key, &moved);
 	if (i == h->n)
-		return; /* it was the last */
+		return; /* the removed entry was the last */
 	if (key < key_at(h, (i - 1) / ARITY))
 		sift_up(hs, which, i, key, moved);
 	else

@@ -55,13 +55,14 @@
 #define UPDATE_SHARE 4u /* births between updates: blocks / this, */
 #define UPDATE_MIN 256u /* and no fewer */
 
-#define FAVOUR 1.5 /* `selective` admits a new block that is worth 1 / this of its victim: what is
-		     * learned about it is uncertain, and it was asked for just now */
+/* `selective` admits a new block that is worth 1 / this of its victim: what is learned about it is
+ * uncertain, and it was asked for just now. */
+#define FAVOUR 1.5
 
 #define PRICE_SHARE 4096u /* births between looks at the price: blocks / this, or each */
 #define QUEUE_SHARE 10u   /* debts are paid while at most blocks / this are deferred */
 #define PRICE_PART 0.9    /* debts of so large a part of the blocks make the price's age 0 */
-#define TRIAL 16u         /* one start in so many is judged at any time; all are judged while */
+#define TRIAL 16u         /* 1 of this many starts is judged at any time; all are judged while */
 #define TRIAL_MIN 200.0   /* so many ghosts of deferred blocks are known, and come back */
 #define WORSE 0.7         /* less often than this part of the others, in equal time; */
 #define THRASHING 0.45    /* or the others come back more often than this in a life of a ghost, */
@@ -77,7 +78,8 @@ struct sample {
 	uint64_t born;   /* the newest block's, up to this use */
 };
 
-/* What becomes of a new block that is worth less than the block that would be evicted for it. */
+/* The decisions about a new block that is worth less than the block that would be evicted for
+ * it. */
 enum admission { ADMIT, DEFER, REFUSE };
 
 /* Ghosts of one kind: how many came back and did not, and for how long all were ghosts; 1 is a time
@@ -124,8 +126,9 @@ struct reuse {
 	uint64_t starts;
 	uint64_t owed;
 	uint64_t n_deferred; /* about: removals are not reported (evicted) */
-	uint64_t gone; /* ghosts made. While there were fewer than may be at a time, only what came
-			* back is known, not what never does. */
+	/* Ghosts made. While there were fewer than may be at a time, only what came back is known,
+	 * not what never does. */
+	uint64_t gone;
 };
 
 _Static_assert(DEFERRED + ORIGINS <= GHOSTS_CLASSES, "a class fits");

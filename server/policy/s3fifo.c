@@ -11,7 +11,7 @@
 
 enum { SMALL, MAIN }; /* queues, and tags */
 
-#define SMALL_SHARE 10u /* one in so many blocks */
+#define SMALL_SHARE 10u /* a tenth of the blocks */
 #define PROMOTE_AT 2u   /* uses */
 #define MOST_ROUNDS 3u
 

@@ -1,6 +1,6 @@
 /*
- * worth.h - what keeping a block is worth, by its class and age, learned from how old blocks of the
- * class were when they were used again.
+ * worth.h - the worth of keeping a block, by its class and age, learned from the ages at which
+ * blocks of the class were used again.
  *
  * The worth is a Gittins index: of all ages up to which the block could be kept, the best ratio of
  * expected hits to expected time in the store. Ages and times are counts of births.

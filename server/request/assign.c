@@ -100,7 +100,8 @@ static void keep(struct share *s, uint32_t n, const struct skv_assign_partition 
 	}
 }
 
-/* Who has room for partition `p`; SKV_NOBODY: only the one that shuns it. */
+/* Returns the member with room for partition `p`; SKV_NOBODY: only the one that shuns it has
+ * room. */
 static uint32_t roomy(const struct share *s, uint32_t n, uint32_t shuns, uint32_t p)
 {
 	uint32_t to = SKV_NOBODY;
@@ -144,20 +145,21 @@ static void give(struct share *s, uint32_t n, const struct skv_assign_partition 
 		if (to == SKV_NOBODY)
 			to = least(s, n, shuns, p);
 		if (to == SKV_NOBODY)
-			to = shuns; /* it is the only one that stays */
+			to = shuns; /* the shunning member is the only one that stays */
 		assert(to != SKV_NOBODY && !s[to].m->leaves); /* the shares add up to all */
 		should[p] = to;
 		s[to].given++;
 	}
 }
 
-/* Who has just lost it, or lets it go, may be gone. */
+/* Returns true if the member is the partition's home. A member that has just lost the partition, or
+ * releases it, may be gone. */
 static bool is_home(const struct skv_assign_partition *p, const struct share *s)
 {
 	return p->home != SKV_NOBODY && p->home != p->shuns && !s[p->home].m->leaves;
 }
 
-/* Those with a home; returns how many have none. */
+/* Assigns the partitions that have a home; returns how many have none. */
 static uint32_t go_home(struct share *s, const struct skv_assign_partition *partitions,
 			uint32_t *should, uint32_t n_partitions)
 {

@@ -204,7 +204,7 @@ static int refuse(struct caller *out, enum credentials why, bool expired, struct
 				: "a valid token is required: send 'Authorization: Bearer TOKEN'");
 }
 
-/* What a client has shown: a token, or a name in its certificate. */
+/* The credentials that a client has shown: a token, or a name in its certificate. */
 struct shown {
 	uint8_t sum[SKV_SHA256];
 	bool certificate;
@@ -301,7 +301,8 @@ static enum credentials read_header(const char *header, char token[TOKEN_ROOM],
 	return CREDENTIALS_GOOD;
 }
 
-/* What the tables say of it; NULL: none was shown. Returns whether there are given tokens. */
+/* Looks the credentials up in the tables; NULL: none were shown. Returns true if tokens are
+ * configured. */
 static bool look(struct auth *a, const struct shown *shown, struct caller *out, bool *expired,
 		 bool *unread)
 {
@@ -336,7 +337,7 @@ static int check_peer(struct auth *a, const struct skv_tls_peer *peer, struct ca
 	}
 	if (out->credentials == CREDENTIALS_GOOD)
 		return SKV_OK;
-	out->credentials = CREDENTIALS_NONE; /* there is nothing to guess */
+	out->credentials = CREDENTIALS_NONE; /* nothing to guess */
 	if (expired)
 		return skv_fail(err, SKV_E_UNAUTHENTICATED, NULL,
 				"the line of this certificate in tokens_file has expired");

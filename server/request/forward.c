@@ -34,7 +34,7 @@ struct forwarded {
 	struct skv_relay_call call;
 	struct skv_relay_header *want; /* by the numbers above; of gRPC: forward_grpc.h */
 	uint32_t partition;
-	char owner[SKV_OWNER_NAME]; /* who is asked */
+	char owner[SKV_OWNER_NAME]; /* name of the owner that is asked */
 	struct parts *of;           /* NULL: it is the whole call */
 	struct skv_part *part;
 };
@@ -51,7 +51,8 @@ static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
 
 /* ---- what is sent on ------------------------------------------------------------------------- */
 
-/* What another manager cannot check, it cannot let in. */
+/* Returns true if the client has shown a certificate. Another manager cannot check it, and so
+ * cannot admit the client. */
 static bool shows_certificate(const struct skv_request *c, const char *authorization)
 {
 	return c->s->auth.path && c->route->role != ROLE_OPEN && !authorization;
@@ -168,7 +169,7 @@ static void take_http(struct skv_request *c, struct skv_relay_call *call)
 		c->retry_after = seconds;
 }
 
-/* What does not pass by itself is for the operator, too; the relay's thread, now and then. */
+/* Logs a permanent fault for the operator, at a limited rate, on the relay's thread. */
 static void tell(struct skv_forward *to, const struct skv_error *why)
 {
 	const uint64_t now = now_ms();
@@ -180,7 +181,7 @@ static void tell(struct skv_forward *to, const struct skv_error *why)
 		"calls cannot go on to the manager that owns the partition, %s", why->message);
 }
 
-/* It is not the owner any more, or not yet again. */
+/* Returns true if the manager is not the owner any more, or not yet again. */
 static bool is_of_nobody(const struct forwarded *f)
 {
 	const int status = skv_status_from_name(f->want[STATUS].value);

@@ -57,7 +57,7 @@ bool forward_grpc_take(struct skv_request *c, struct skv_relay_call *call, int *
 	skv_buf_destroy(&c->out);
 	c->out = call->answer;
 	c->answer = code;
-	c->failed = *want[STATUS].value != '\0'; /* it may be told inside the message */
+	c->failed = *want[STATUS].value != '\0'; /* the status may be inside the message */
 	*status = code ? take_failure(c, want) : SKV_OK;
 	return true;
 }

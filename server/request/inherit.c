@@ -28,7 +28,7 @@ static int get_int(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &v, &n) == 0 ? v : -1;
 }
 
-/* Its port; 0: it is no listening socket of TCP. */
+/* Returns the socket's port; 0: no listening socket of TCP. */
 static uint16_t port_of(int fd)
 {
 	struct sockaddr_storage at = { 0 };

@@ -18,7 +18,9 @@
 #define LOOK_AGAIN_MS 500u
 #define SURELY_MS 3000u /* an owner that has not published its URL by then will not */
 #define HAND_OVER_MS \
-	12000u /* who hands its socket over has ended by then (DRAIN_MS of server/main/serve.c) */
+	/* An owner that hands its socket over has ended by then (DRAIN_MS of
+	 * server/main/serve.c). */
+	12000u
 
 /* Another manager wrote it, and it goes into a header. */
 static bool is_url(const char *s)
@@ -70,7 +72,7 @@ static void look(struct job *job, bool expired)
 	skv_mutex_unlock(lock);
 }
 
-/* What is known of another one is forgotten. */
+/* Notes the owner; a new owner makes the known data of the previous one void. */
 static void see_owner_locked(struct leader_of *l, const char *owner, uint64_t now)
 {
 	assert(skv_mutex_held(&l->service->leader.lock));
@@ -143,7 +145,7 @@ int skv_service_peer(struct skv_service *s, uint32_t partition, char out[SKV_URL
 	return find(s, partition, s->leader.of[partition].peer, s->peer, out, owner);
 }
 
-/* It is sent in a header. */
+/* Reads the token of the owner. The token is sent in a header. */
 static void read_token(struct skv_service *s, const char *owner, char out[SKV_PEER_TOKEN])
 {
 	const char *text = "";

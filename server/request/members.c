@@ -24,7 +24,7 @@
 struct member_sighting {
 	char name[SKV_OWNER_NAME];
 	uint64_t version; /* of its document */
-	uint64_t since_ms; /* it was seen first then */
+	uint64_t since_ms; /* time at which the document was first seen */
 	uint32_t lease_ms;
 	uint32_t takes;
 	bool draining;
@@ -42,7 +42,8 @@ static const struct member_sighting *find_locked(const struct skv_members *m, co
 	return NULL;
 }
 
-/* What a later version says there, in place of "up", is no reason to leave it out. */
+/* Reads a document's text. A state other than "up", of a later version, does not exclude the
+ * member. */
 static void read_text(const char *text, uint32_t otherwise_ms, struct member_sighting *out)
 {
 	char word[16] = "";

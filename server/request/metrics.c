@@ -138,7 +138,7 @@ void skv_metrics_head(struct skv_buf *out, const char *name, const char *suffix,
 		       name, suffix, type);
 }
 
-/* One operation in a line's labels. */
+/* An operation in a line's labels. */
 struct op_label {
 	unsigned op;
 	const char *name;
@@ -227,7 +227,8 @@ static void write_histogram(const struct metrics *m, enum metric_wire wire,
 typedef void write_op(const struct metrics *m, enum metric_wire wire, const struct op_label *l,
 		      struct skv_buf *out);
 
-/* What nobody calls over this wire has no series: there are a hundred operations. */
+/* Returns true if the operation has a series. Of a hundred operations those that nobody calls over
+ * this wire have none. */
 static bool is_used(const struct metrics *m, enum metric_wire wire, unsigned op)
 {
 	for (unsigned i = 0; i < METRIC_SHARDS; i++)

@@ -82,7 +82,7 @@ void skv_node_process(const char *owner, char *out)
 	out[n] = '\0';
 }
 
-/* It publishes under the name that it has for the first partition. */
+/* Reads the text of a process, which publishes under its owner name of the first partition. */
 static int text_of_process(struct skv_cluster *cluster, const char *kind, const char *owner,
 			   struct skv_arena *a, struct skv_doc *out, struct skv_error *err)
 {

@@ -190,8 +190,8 @@ static void fail(struct skv_pause *p, struct skv_request *c)
 	c->wait.done.fn(c->wait.done.ctx, c->wait.status);
 }
 
-/* Who was asked did not have it: whom it is for is found out again, since this manager may have
- * named just any partition when it did not know. */
+/* Returns true if the owner must be found again: the manager that was asked did not have the
+ * object, and this manager may have named any partition when it did not know. */
 static bool begins_again(const struct skv_request *c, uint64_t now)
 {
 	return c->forwarding.refused && !is_at_end(c, now);

@@ -13,7 +13,7 @@
 
 struct skv_peer {
 	struct skv_peer *next;
-	uint32_t n; /* its connections, > 0 */
+	uint32_t n; /* connections of the peer, > 0 */
 	uint8_t address[SKV_ADDRESS_BYTES];
 };
 

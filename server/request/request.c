@@ -1,10 +1,10 @@
 /*
- * request.c - one call of an operation: id, caller, where it runs, its answer.
+ * request.c - a call of an operation: id, caller, where it runs, its answer.
  *
- * What HTTP and gRPC have in common, so that an operation is declared and checked once. A call
- * that waits completes through its skv_done, whether the core or a worker ends it. What a backend
- * says about this host's files goes to the log; the client gets the sentence without the paths. No
- * state of its own, no locks.
+ * The common part of HTTP and gRPC, so that an operation is declared and checked once. A call that
+ * waits completes through its skv_done, whether the core or a worker ends it. Messages of a backend
+ * about this host's files go to the log; the client gets the sentence without the paths. No state
+ * of its own, no locks.
  */
 #include <skv/request.h>
 
@@ -212,7 +212,7 @@ static void find_none(struct skv_request *c)
 	skv_find(cluster_of(c), &none, &c->door);
 }
 
-/* What the first parameter of the route's path names. */
+/* Returns the kind of object that the first parameter of the route's path names. */
 static enum skv_target_kind named_by_path(const struct skv_request *c)
 {
 	const char *name = c->param[0].name, *pattern = c->route->pattern;
@@ -289,7 +289,7 @@ static void run_job(struct job *job, bool expired)
 		rc = skv_fail(&c->err, SKV_E_TIMEOUT, NULL,
 			      "earlier administration calls hang; this one was not started: retry");
 	} else {
-		begin_run(c); /* it may have waited for long */
+		begin_run(c); /* the call may have waited for long */
 		rc = run_here(c);
 	}
 	assert(rc != SKV_PENDING || asks); /* a pending call may be over and gone by now */
@@ -326,8 +326,8 @@ int skv_request_check_core(struct skv_request *c)
 	return skv_fail(&c->err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
 }
 
-/* What bodies, running calls and unread answers hold already bounds what may begin.
- * An operator's view stays. */
+/* Refuses the call if bodies, running calls and unread answers hold too much. An operator's view is
+ * exempt. */
 static int check_held(struct skv_request *c)
 {
 	const bool essential = c->route->flags & ROUTE_SCRAPE ||
@@ -364,7 +364,7 @@ static int run_once(struct skv_request *c)
 	return rc == SKV_OK ? hand_to_worker(c) : rc;
 }
 
-/* It has waited, or needs a thread that may, and goes on. */
+/* Continues a call that has waited, or needs a thread that may. */
 static int run_again(struct skv_request *c)
 {
 	assert(c->dispatched && c->route->flags & ROUTE_HELD && !c->forwarding.answered);
@@ -390,7 +390,8 @@ void skv_request_log(const struct skv_request *c, enum skv_log_level level, cons
 	skv_log_partition(was);
 }
 
-/* It was refused for the first time by the owner that was asked: its object may be elsewhere. */
+/* Returns true if the call runs again: the owner that was asked refused it for the first time, and
+ * the object may be elsewhere. */
 static bool runs_again(struct skv_request *c)
 {
 	int rc;
@@ -404,14 +405,15 @@ static bool runs_again(struct skv_request *c)
 	return true;
 }
 
-/* It has failed with `status`: finds where it may succeed. What is not where it was found is looked
- * for anew; a call on an object that is here may have failed because of other partitions. */
+/* Finds where a call that failed with `status` may succeed. An object that is not at its known
+ * place is looked for anew; a call on an object that is here may have failed because of other
+ * partitions. */
 static void find_again(struct skv_request *c, int status)
 {
 	if ((status != SKV_E_NOT_OWNER && status != SKV_E_NOT_READY) || !c->door.core)
 		return;
 	if (c->target.kind == SKV_TARGET_NONE && !skv_cluster_may_begin(c->s->cluster)) {
-		c->door = (struct skv_door){ .core = NULL }; /* it is for any */
+		c->door = (struct skv_door){ .core = NULL }; /* any partition serves this call */
 		return;
 	}
 	if (c->door.where == SKV_HERE)
@@ -421,8 +423,8 @@ static void find_again(struct skv_request *c, int status)
 		find_none(c);
 }
 
-/* It has ended, but not for the client: another manager answers it, or it waits. What a manager
- * found out while it owned the partition it must not tell when it does not any more. */
+/* Returns true if the call has ended, but not for the client: another manager answers it, or the
+ * call waits. A manager must not report results from a time of ownership that has ended. */
 static bool goes_on(struct skv_request *c, int status)
 {
 	if (c->forwarding.answered)
@@ -464,7 +466,7 @@ int skv_request_run(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	c->dispatched = true;
-	/* who sent it here may know better: a place that is remembered here is read again */
+	/* the forwarding manager may know better: a place that is remembered here is read again */
 	c->target.refused = c->forwarding.came ? UINT32_MAX : 0;
 	held = c->route->flags & ROUTE_HELD && !c->alone &&
 	       (c->s->pause.started || c->s->forward.started);
@@ -589,7 +591,7 @@ int skv_request_finish(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 	check_ownership(c);
 	if (c->status == SKV_OK && c->route) {
 		write_answer(c);
-		/* it may have been stopped in there, for longer than its lease */
+		/* the process may have been stopped in there for longer than its lease */
 		check_ownership(c);
 	}
 	if (c->status != SKV_OK)

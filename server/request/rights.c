@@ -1,5 +1,5 @@
 /*
- * rights.c - what a caller may, by its tenant: the part of tenants.h that knows calls.
+ * rights.c - the rights of a caller, by its tenant: the part of tenants.h that knows calls.
  *
  * No state of its own, no locks but those of tenants.c.
  */

@@ -16,7 +16,7 @@
 
 #include <skv/ops.h>
 
-/* One path parameter, still encoded. */
+/* A path parameter, still encoded. */
 struct raw {
 	const char *name;
 	size_t name_len;

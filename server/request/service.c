@@ -146,7 +146,7 @@ void skv_service_destroy(struct skv_service *s)
 {
 	if (!s)
 		return;
-	skv_forward_stop(&s->forward); /* its calls may wait after it */
+	skv_forward_stop(&s->forward); /* forwarded calls may pause after they return */
 	skv_pause_stop(&s->pause);
 	if (s->started) {
 		skv_tokens_stop(&s->tokens);

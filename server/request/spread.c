@@ -110,7 +110,8 @@ static bool assign(struct view *w)
 
 static uint32_t bit(uint32_t number) { return 1u << number; }
 
-/* One manager has all. Any may try to be that one, unless one is. */
+/* Returns the manager that should own all partitions. Any manager may try to be the owner, unless
+ * there is one. */
 static uint32_t together(const struct skv_spread *s, const struct view *w)
 {
 	const char *self = w->v[w->self].id, *first = s->of[0].holder;
@@ -141,7 +142,7 @@ static uint32_t give(struct skv_spread *s, const struct view *w, uint64_t now)
 	const uint32_t last = s->given - 1;
 
 	if (s->given && w->of[last].has != SKV_NOBODY && w->of[last].has != w->self)
-		s->given = 0; /* it has arrived */
+		s->given = 0; /* the partition has arrived */
 	if (s->given && now - s->given_ms < GIVEN_MS) {
 		/* nobody took it, and it is here again: for now it stays */
 		const bool back = w->of[last].has == w->self && s->of[last].lost_ms >= s->given_ms;

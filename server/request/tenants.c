@@ -113,7 +113,7 @@ static int tell_core(const struct skv_tenants *t, const struct skv_tenant *v, ui
 	uint32_t k = 0;
 
 	assert(t->busy);
-	if (rc == SKV_OK) /* what is said of it comes later, and counts */
+	if (rc == SKV_OK) /* the operator's own entry comes later, and counts */
 		add_view(views, &k, SKV_OPERATOR, &nothing);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
 		if (v[i].meter)
@@ -157,7 +157,7 @@ int skv_tenants_reread(struct skv_tenants *t, struct skv_error *err)
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		v[i].name = docs[i].name + strlen(PREFIX);
 		if (strlen(v[i].name) > SKV_MAX_NAME)
-			continue; /* it is nobody's */
+			continue; /* the name belongs to no tenant */
 		v[i].text = docs[i].text;
 		v[i].meter = meter_of(t, v[i].name);
 		rc = v[i].meter ? skv_document_read_tenant(&a, v[i].text, &v[i].spec, err)

@@ -66,7 +66,7 @@ static int read_all(struct skv_tokens *t, struct skv_error *err)
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		struct skv_error bad;
 
-		/* one bad document is no reason to refuse all others */
+		/* a bad document is no reason to refuse all others */
 		if (add_lines(&docs[i], &fresh, &a, &bad) == SKV_E_NOMEM)
 			rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}

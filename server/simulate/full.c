@@ -53,7 +53,7 @@ static void on_done(void *ctx, int status)
 	a->status = status;
 }
 
-/* What the call returns in the end. */
+/* Returns the final result of the call. */
 static int wait_for(struct full *f, struct answer *a, int rc)
 {
 	if (rc != SKV_PENDING)

@@ -361,7 +361,7 @@ static int check(const struct options *o)
 	return OPTIONS_RUN;
 }
 
-/* What was not said. Of a generated trace it is the kind's own. */
+/* Completes the options that were not given. A generated trace has the defaults of its kind. */
 static void complete(struct options *o)
 {
 	struct skv_gen_options given = o->gen;

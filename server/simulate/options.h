@@ -16,7 +16,7 @@ struct options {
 	struct skv_gen_options gen;
 	const char *policies[MAX_LIST];
 	uint32_t n_policies; /* 0 = all */
-	char *policy_text;   /* what they point into; skv_free */
+	char *policy_text;   /* memory of the names; skv_free */
 	uint64_t blocks[MAX_LIST];
 	uint32_t n_blocks; /* 0 = chosen by the trace */
 	uint64_t capacity[MAX_LIST]; /* bytes */

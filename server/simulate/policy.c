@@ -23,12 +23,14 @@
 struct cell {
 	struct skv_policy_block b;
 	uint32_t place; /* skv/heap.h; 0 = the block is not there, or kept */
-	uint32_t below; /* its children in the cache */
-	bool linked;    /* its parent counts it */
-	uint32_t found; /* number of the request that found it last, counted from 1; of a fast tier:
-			 * was it found below by the current one? */
-	bool kept;      /* of the request that makes room: not evicted, and in no queue once it has
-			 * come to a top */
+	uint32_t below; /* children of the block in the cache */
+	bool linked;    /* the parent counts this block */
+	/* Number of the request that found it last, counted from 1; of a fast tier: was it found
+	 * below by the current one? */
+	uint32_t found;
+	/* Of the request that makes room: not evicted, and in no queue once it has come to a
+	 * top. */
+	bool kept;
 };
 
 struct cache {
@@ -173,8 +175,8 @@ static bool evict_one(struct cache *c, const struct skv_policy_block *in, bool l
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* One stamp for all blocks of a call, as in the core; one by one, with `leaf_first`, too: it keeps
- * a head from looking older than its tail. */
+/* Returns a stamp for all blocks of a call, as in the core. One by one with `leaf_first` uses the
+ * same: a head must not look older than its tail. */
 static uint64_t next_use(struct cache *c)
 {
 	return c->ops->leaf_first || !c->r->one_by_one ? c->uses : ++c->uses;
@@ -334,7 +336,7 @@ static void keep(struct cache *c, uint32_t first, uint32_t end)
 		c->cell[c->t->ref[i]].kept = c->cell[c->t->ref[i]].place != 0;
 }
 
-/* They may go again; those that came to a top are queued again. */
+/* Makes the blocks evictable again; blocks that came to a top are queued again. */
 static void let_go(struct cache *c, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = end; i-- > first;) {
@@ -385,8 +387,8 @@ static void write_absent(struct cache *c, uint32_t q, uint32_t first, uint32_t e
 		write_together(c, q, first, end, h);
 }
 
-/* What the fast tier has of the blocks found below, and what it takes in of them and of those that
- * came in there. */
+/* Serves a request from the fast tier: copies of blocks found below, and copies to make of these
+ * and of blocks that came in there. */
 static void request_fast(struct cache *f, uint32_t q, const struct request_hits *below)
 {
 	const struct refs *t = f->t;

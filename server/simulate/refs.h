@@ -16,8 +16,7 @@ struct refs {
 	uint32_t n_refs;
 	uint32_t n_blocks;
 	uint32_t n_once;    /* blocks that are referred to once */
-	uint32_t *first;    /* [n_requests + 1]: request r is ref[first[r]]
-			       .. ref[first[r + 1] - 1] */
+	uint32_t *first; /* [n_requests + 1]: request r is ref[first[r]] .. ref[first[r + 1] - 1] */
 	uint32_t *ref;      /* [n_refs] blocks */
 	uint64_t *at_ms;    /* [n_requests] since the first, never less than the one before */
 	uint64_t *id;       /* [n_blocks] as the trace has it */

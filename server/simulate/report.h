@@ -10,7 +10,7 @@
 
 #include "run.h"
 
-/* What blocks of a trace are worth in bytes and tokens. */
+/* The worth of a trace's blocks in bytes and tokens. */
 struct sizing {
 	struct skv_model model;
 	struct skv_model_bytes bytes; /* for each token */
@@ -47,8 +47,8 @@ static inline double report_rate(uint64_t hits, const struct refs *t)
 int report_table(const struct report *r, FILE *out);
 int report_csv(const struct report *r, FILE *out);
 int report_json(const struct report *r, FILE *out);
-/* One line for each request of a run: request, blocks, leading hits, hits behind
- * the first miss, written. */
+/* Writes a line for each request of a run: request, blocks, leading hits, hits after the first
+ * miss, written. */
 int report_hits(const struct run *run, FILE *out);
 /* Bytes of a token and of blocks of some lengths. */
 int report_sizing(const struct sizing *s, FILE *out);

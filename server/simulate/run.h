@@ -1,13 +1,13 @@
 /*
- * run.h - one simulation: a trace, a policy, a capacity. Each runs on one thread and
- * shares nothing but the trace.
+ * run.h - a simulation: a trace, a policy, a capacity. Each runs on one thread and shares nothing
+ * but the trace.
  *
  * Semantics of a request in policy mode, which are those of the manager: its blocks are looked up
- * in the state at arrival; the leading ones that are there are used; then room is made for all that
- * are absent, by blocks of others, and they come in; of a request that is larger than the capacity
- * the first blocks, as many as fit, are kept and written. One by one (and of
- * the optimum): every block that is there is used, in request order; then those absent come in, in
- * order, with one victim for each once the capacity is reached.
+ * in the state at arrival; the leading blocks that are present are used; then blocks of other
+ * requests are evicted to make room for all absent ones, which come in; of a request that is larger
+ * than the capacity the first blocks, as many as fit, are kept and written. One by one (and of the
+ * optimum): every present block is used, in request order; then the absent ones come in, in order,
+ * with one victim for each once the capacity is reached.
  *
  * With a fast tier (docs/decisions/0051): of what is used the fast tier is asked for a copy; then
  * the used ones that have been used often enough, and with write_through those that came in, come
@@ -39,7 +39,7 @@ struct tier_counts {
 	uint64_t evicted;
 };
 
-/* What a request found: as many leading blocks, so many behind the first miss. */
+/* The hits of a request: leading blocks, and blocks after the first miss. */
 struct request_hits {
 	uint32_t prefix;
 	uint32_t behind;
@@ -52,15 +52,16 @@ struct run {
 	uint64_t blocks;    /* capacity, at least 1; with tiers, of the slow one */
 	uint64_t fast_blocks;   /* of a fast tier before it, 0 = none; policy mode only */
 	uint32_t promote_after; /* uses after which a block is copied up, 0 = never */
-	bool write_through;     /* what is written goes into both */
+	bool write_through;     /* writes go into both tiers */
 	bool full;
 	bool one_by_one;    /* not in full mode */
-	const char *instance;     /* its name, NULL = as slabkv replay calls it: policies hash it
-				     with the keys */
+	/* Name of the instance, NULL = as slabkv replay calls it: policies hash it with the
+	 * keys. */
+	const char *instance;
 	uint64_t ttl_ms;          /* full: of policy `ttl` */
 	uint64_t block_bytes;     /* full: bytes of a block */
-	uint64_t storage_bytes;   /* full: of the storage, 0 = `blocks` bound the group, and the
-				     storage is large enough */
+	/* Full: of the storage, 0 = `blocks` bound the group, and the storage is large enough. */
+	uint64_t storage_bytes;
 	uint64_t storage_unit;    /* full: 0 = default, */
 	uint64_t storage_file;    /* full: 0 = 1 GiB, as skv_storage_spec */
 	struct request_hits *hits; /* [refs->n_requests], or NULL */

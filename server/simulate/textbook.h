@@ -9,7 +9,7 @@
 
 /* Number i of those that no manager has; NULL at the end. Pure. */
 const struct skv_policy_ops *textbook_policy(uint32_t i);
-/* One of these or of the product's. NULL: unknown policy. Pure. */
+/* Returns one of these policies or of the product's. NULL: unknown policy. Pure. */
 const struct skv_policy_ops *simulated_policy(const char *name);
 
 #endif

@@ -1,4 +1,5 @@
-/* internal.h - what was read from the files at one time; shared by tls.c, files.c and peer.c. */
+/* internal.h - the certificates and keys as read from the files at one time; shared by tls.c,
+ * files.c and peer.c. */
 #ifndef SKV_TLS_INTERNAL_H
 #define SKV_TLS_INTERNAL_H
 

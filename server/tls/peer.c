@@ -1,4 +1,4 @@
-/* peer.c - who a client is by its certificate. No state, any thread. */
+/* peer.c - identifies a client by its certificate. No state, any thread. */
 #include "internal.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 
 #include <skv/mem.h>
 
-/* What a line of the tokens file can name. */
+/* Returns true for a name that a line of the tokens file can have. */
 static bool is_name(const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -122,7 +122,7 @@ int skv_tls_retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st 
 	assert(g && g->n_chain > 0 && g->n_chain <= CHAIN_MAX);
 	if (g->clients) {
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
-		/* whoever signs clients is nobody else's business, and may change */
+		/* do not disclose the CA of clients, which may also change */
 		gnutls_certificate_send_x509_rdn_sequence(session, 1);
 	}
 	*chain = (gnutls_pcert_st *)g->chain;

@@ -164,7 +164,7 @@ static void send(struct asking *k, const char *token, const struct skv_buf *body
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* There is none. */
+/* Fails: there is no answer. */
 static int fail(const struct asking *k, struct skv_error *err)
 {
 	const struct skv_relay_call *c = &k->call;

@@ -100,7 +100,7 @@ static int join(struct skv_request *r, struct skv_part *part, uint32_t n)
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
-/* Those that are here, or nowhere. */
+/* Matches the instances that are here, or nowhere. */
 static int match_here(struct skv_request *r)
 {
 	const struct skv_match_req *req = &v1_of(r)->u.match.req;
@@ -152,7 +152,7 @@ static int write_parts(struct skv_request *r, struct skv_part *part, uint32_t n)
 static int ask_owners(struct skv_request *r, uint8_t *of)
 {
 	const uint32_t n_instances = v1_of(r)->u.match.req.n_instances;
-	/* one more than there may be: the next owner is looked at before it is known to be new */
+	/* an entry more than the limit: the next owner is examined before it is known to be new */
 	struct skv_part *part = skv_arena_calloc(&r->arena, SKV_MAX_PARTITIONS + 1, sizeof *part);
 	uint32_t n = 0, at = 0;
 	bool here = false;
@@ -168,7 +168,7 @@ static int ask_owners(struct skv_request *r, uint8_t *of)
 	if (rc != SKV_OK)
 		return rc;
 	assert(n > 0);
-	if (!here && n == 1 && !r->forwarding.came) { /* it goes on as it came */
+	if (!here && n == 1 && !r->forwarding.came) { /* forward the call unchanged */
 		r->forwarding.parts = false;
 		return skv_request_check_door(r);
 	}
@@ -184,8 +184,8 @@ static int ask_owners(struct skv_request *r, uint8_t *of)
 	return skv_forward_parts(r, "/v1/match", part, n, join);
 }
 
-/* *there: how many are another manager's. The door is that of the last of these, if there are any;
- * else for all. */
+/* Finds the owners; *there: the number of instances of other managers. The door is that of the last
+ * of these, if there are any; else for all. */
 static int find_all(struct skv_request *r, uint8_t *of, uint32_t *there)
 {
 	const struct skv_match_req *req = &v1_of(r)->u.match.req;

@@ -90,7 +90,7 @@ int skv_op_storage_delete_run(struct skv_request *r)
 
 /* ---- slab files ------------------------------------------------------------------------------ */
 
-/* Those of the page: files are in order of their numbers. */
+/* Cuts the page from the files, which are in order of their numbers. */
 static int cut_files(struct skv_request *r, const struct skv_page *page, struct skv_file_list *out)
 {
 	const uint32_t limit = page->limit < page->bytes / sizeof *out->files + 1
@@ -399,7 +399,7 @@ int skv_op_token_delete_run(struct skv_request *r)
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* Who is no operator sees the own tenant. */
+/* Returns the tenants; a caller that is no operator sees only its own tenant. */
 static int get_tenants(struct skv_request *r, const char *name)
 {
 	struct skv_tenant_view **v = &v1_of(r)->u.tenants.tenants;

@@ -110,8 +110,8 @@ int skv_v1_page(struct skv_request *r, struct skv_page *out)
 
 	assert(r->route->flags & ROUTE_PAGED || (!v->limit && !v->after));
 	*out = (struct skv_page)SKV_PAGE;
-	/* what is told takes up to some forty times as much as its view: an escape for each
-	 * character, names of all fields */
+	/* an answer takes up to some forty times as much as its view: an escape for each character,
+	 * names of all fields */
 	if (r->s->o.answer_max / 64 < out->bytes)
 		out->bytes = (uint32_t)(r->s->o.answer_max / 64);
 	out->bytes /= skv_cluster_partitions(r->s->cluster); /* each has a page */

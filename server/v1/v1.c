@@ -114,8 +114,9 @@ static unsigned v1_fail(struct skv_request *c)
 	const struct skv_v1_codec *codec = n && n->codec ? n->codec : &skv_v1_json;
 
 	assert(c->status != SKV_OK);
+	/* The trailers of gRPC are the answer. */
 	if (c->wire == WIRE_GRPC)
-		return (unsigned)skv_status_grpc(c->status); /* its answer is its trailers */
+		return (unsigned)skv_status_grpc(c->status);
 	c->type = codec->content_type;
 	codec->write_error(&c->out, &c->err, c->id);
 	if (c->out.failed)

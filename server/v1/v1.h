@@ -12,7 +12,8 @@
 
 extern const struct skv_route skv_routes[SKV_OP_COUNT];
 
-/* What a row has besides: where its gRPC message keeps what HTTP has in path and body. */
+/* The extra fields of a row: the places in its gRPC message of the values that HTTP has in path and
+ * body. */
 struct v1_row {
 	unsigned char target; /* field of its request message that is param[0]; 0: none */
 	unsigned char body;   /* field of it that the codec reads; 0: the whole message */
@@ -21,11 +22,11 @@ struct v1_row {
 
 /* skv_request.state. */
 struct v1_request {
-	const struct skv_v1_codec *body_codec; /* of the body; NULL: a content type
-						  that nobody reads */
+	/* Of the body; NULL: a content type that nobody reads. */
+	const struct skv_v1_codec *body_codec;
 	const struct skv_v1_codec *codec;      /* of the answer */
-	const char *key_text;   /* block_find: one of these two, percent-encoded
-				   text or decimal digits */
+	/* block_find: one of these two, percent-encoded text or decimal digits. */
+	const char *key_text;
 	const char *key_number;
 	const char *unused_s; /* instance_delete: its conditions, NULL = not told */
 	const char *with_blocks;
@@ -78,7 +79,7 @@ struct v1_request {
 
 static inline struct v1_request *v1_of(struct skv_request *c) { return c->state; }
 
-/* What the decoders need to know; the core must have been ready. */
+/* Returns the decoders' input; the core must have been ready. */
 struct skv_v1_in skv_v1_input(struct skv_request *c);
 
 /* The FileDescriptorSet of slabkv.proto, made at build time. */

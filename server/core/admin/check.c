@@ -330,7 +330,7 @@ static void count_slab(void *ctx, uint32_t slab)
 	}
 }
 
-/* What the tenants have of a storage is all of it. */
+/* The tenants' sums of a storage add up to all of it. */
 static void check_tenants(struct check *k, uint32_t volume)
 {
 	struct volume_sum sum = { 0 };
@@ -461,7 +461,8 @@ static uint64_t check_members(struct check *k, const struct group *g)
 	     retired = retired->next_retired) {
 		if (retired->group != g)
 			continue;
-		check_instance_counts(k, retired); /* its blocks do not count any more */
+		/* Blocks of a retired instance no longer count. */
+		check_instance_counts(k, retired);
 		k->sum.used_bytes += k->used_bytes;
 	}
 	check_group(k, g, &k->sum);

@@ -246,7 +246,7 @@ int one_create(const struct skv_core_options *o, const struct one_place *at, str
 	return SKV_OK;
 }
 
-/* Whoever reads these has the lock. */
+/* Changes the options, under the lock that their readers hold. */
 void one_change(struct skv_core *c, const struct skv_core_options *o)
 {
 	core_lock(c);

@@ -187,7 +187,7 @@ int one_file_put(struct skv_core *c, const char *storage, const struct skv_file_
 	registry_put_file(&doc, &f);
 	rc = registry_put(c, c->turn_fence, key, f.version, &doc, &f.version, err);
 	skv_buf_destroy(&doc);
-	if (rc == SKV_E_CONFLICT) /* it went meanwhile */
+	if (rc == SKV_E_CONFLICT) /* the file was removed meanwhile */
 		rc = !wish->draining && !wish->forget
 			     ? skv_fail(err, rc, "draining",
 					"slab file %u is empty and being removed: it is too late",

@@ -111,8 +111,8 @@ static struct entry *read_entries(const struct skv_buf *doc, uint64_t *n)
 	return v;
 }
 
-/* What it says about instances that were not used since the partition was loaded. A document that
- * cannot be read is as none: everything is unused from now on. */
+/* Applies a document about instances that were not used since the partition was loaded. An
+ * unreadable document counts as none: everything is unused from now on. */
 static void take(struct partition *p, const struct entry *v, uint64_t n)
 {
 	ASSERT_EXCLUSIVE(p);

@@ -12,7 +12,7 @@ struct skv_core;
 
 /* How long no call has used it. Under the lock, for reading at least. */
 uint64_t idle_ms(const struct partition *p, const struct instance *inst);
-/* It holds no block, pin or session. */
+/* Returns true if the instance holds no block, pin or session. */
 bool idle_is_empty(const struct instance *inst);
 /* The ticker's part, under the write lock. */
 void idle_look(struct partition *p, struct portion at, uint64_t now);

@@ -376,8 +376,8 @@ static int drop(struct skv_core *c, const char *tenant, const char *name,
 		registry_put_instance(doc, &inst->spec, inst->id);
 		if (doc->failed)
 			rc = SKV_E_NOMEM;
-		else if (!inst->deleting) /* else journaled by an earlier call that failed
-					   * afterwards */
+		else if (!inst->deleting)
+			/* else journaled by an earlier call that failed afterwards */
 			rc = queue_drop(p, inst, &w);
 	}
 	core_unlock(c);

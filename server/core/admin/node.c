@@ -1,7 +1,5 @@
 /*
- * node.c - what a storage of type memory may be told: one memory node, and no other's.
- *
- * No state.
+ * node.c - checks that a storage of type memory names one memory node that no other storage uses.
  */
 #include <assert.h>
 #include <string.h>

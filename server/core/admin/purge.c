@@ -1,8 +1,8 @@
 /*
- * purge.c - what is stored or being written for some instances of a partition is gone: one clear
- * each (ops/purge.c), answered when all are durable.
+ * purge.c - removes everything that is stored or being written for some instances of a partition: a
+ * clear for each (ops/purge.c), answered when all are durable.
  *
- * No registration changes, so there is no turn to take. No state; the calls block.
+ * No registration changes, so no turn is taken. No state; the calls block.
  */
 #include <string.h>
 

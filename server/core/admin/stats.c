@@ -82,7 +82,7 @@ static void view_check(const struct volume_file *f, uint64_t now_ms, struct skv_
 	v->scrub_unsummed_slots += c->unsummed;
 }
 
-/* What its file system has for more slab files. */
+/* Returns the bytes that the file system has for more slab files. */
 static uint64_t fs_free_of(const struct volume *s)
 {
 	const uint64_t file_bytes = s->file_bytes - s->vanished_bytes;
@@ -195,7 +195,7 @@ static int view_group(const struct partition *p, const struct group *g, bool bri
 	return SKV_OK;
 }
 
-/* Its layout on those storages of its group that have chunks. */
+/* Fills in the instance's layout on those storages of its group that have chunks. */
 static int view_placements(const struct partition *p, const struct instance *inst,
 			   struct skv_arena *a, struct skv_instance_view *v)
 {
@@ -277,7 +277,7 @@ static int view_instance(const struct partition *p, struct instance *inst, bool 
 
 /* ---- pages of lists -------------------------------------------------------------------------- */
 
-/* What a list is made of: places in one of the partition's sorted arrays. */
+/* The source of a list: positions in a sorted array of the partition. */
 struct kind {
 	size_t size; /* of a view */
 	size_t (*begin)(const struct partition *p, const struct skv_page *page);

@@ -32,10 +32,11 @@
 #include "admin.h"
 
 #define DEFAULT_FILE (1ull << 30) /* KVCM's local SDK maps whole files */
-#define CHUNKED_FILE_CHUNKS 16384u /* chunks of a slab file on 3FS, within these bounds: few enough
-				    * files for a host to keep all open, */
-#define CHUNKED_FILE_MIN (4ull << 30)  /* small enough that deleting one does not overload 3FS's
-					* garbage collection */
+/* Chunks of a slab file on 3FS, within these bounds: few enough files for a host to keep all
+ * open, */
+#define CHUNKED_FILE_CHUNKS 16384u
+/* Small enough that deleting one does not overload 3FS's garbage collection. */
+#define CHUNKED_FILE_MIN (4ull << 30)
 #define CHUNKED_FILE_MAX (64ull << 30)
 #define CHUNKED_FILES 8u /* at least, so that files are spread over all chains */
 #define COUNTED_UNIT 4096u        /* slots */
@@ -625,7 +626,7 @@ static int list_files(struct skv_core *c, const char *name, struct volume_file *
 	return rc;
 }
 
-/* It is disabled and empty, so its files do not change. */
+/* Forgets a storage. The storage is disabled and empty, so its files do not change. */
 static int forget_storage(struct skv_core *c, const char *name, uint32_t id, uint64_t version,
 			  struct skv_error *err)
 {
@@ -643,8 +644,8 @@ static int forget_storage(struct skv_core *c, const char *name, uint32_t id, uin
 		return rc;
 	}
 	d = take_device(c, id);
-	for (size_t i = 0; i < n; i++) { /* one left behind belongs to no storage: loading skips
-					  * it */
+	/* A document left behind belongs to no storage: loading skips it. */
+	for (size_t i = 0; i < n; i++) {
 		char file_key[64];
 
 		registry_file_key(file_key, id, files[i].number);
@@ -667,7 +668,7 @@ int one_storage_delete(struct skv_core *c, const char *name, struct skv_error *e
 	if (rc != SKV_OK)
 		return rc;
 	skv_arena_init(&a);
-	retired_finish(c); /* it may contain nothing but these */
+	retired_finish(c); /* the storage may contain retired instances only */
 	rc = look_at(c, name, &a, &d, &version, err);
 	if (rc != SKV_OK) {
 		skv_arena_destroy(&a);

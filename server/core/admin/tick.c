@@ -37,8 +37,9 @@
 #include <recovery/standby.h>
 
 #define TICK_MS 20u
-#define TICK_PORTION 512u /* storages, groups, instances per tick: the rest follows in later ticks,
-			   * and the lock is held briefly */
+/* Storages, groups, instances per tick: the rest follows in later ticks, and the lock is held
+ * briefly. */
+#define TICK_PORTION 512u
 #define LOAD_RETRY_MS 500u
 #define MAX_DETACHED 64u /* dropped instances that cause a checkpoint by themselves */
 
@@ -119,8 +120,8 @@ uint32_t tick_once(struct skv_core *c)
 	core_lock(c);
 	if (c->partition && owner_valid(c))
 		ms = tick_partition(c->partition);
-	else if (c->partition) { /* the store is unreachable: fail waiters whose change may never
-				  * become durable */
+	else if (c->partition) {
+		/* the store is unreachable: fail waiters whose change may never become durable */
 		start_fail_waiters(c->partition, SKV_E_NOT_OWNER,
 				   "the ownership could not be renewed");
 		trim_fail_all(c->partition, SKV_E_NOT_OWNER, "the ownership could not be renewed");

@@ -116,7 +116,7 @@ static void clear_apply(struct partition *p, struct change *ch)
 
 /* ---- the sweep ------------------------------------------------------------------------------- */
 
-/* Its queues are freed as a whole, so the slot's position in them is ignored. */
+/* Releases a block. The queues are freed as a whole, so the slot's position in them is ignored. */
 static void release_block(struct partition *p, struct instance *inst, struct block *b,
 			  uint64_t hold_until)
 {

@@ -152,7 +152,7 @@ static uint32_t walk(struct partition *p, struct volume *s, struct volume_file *
 			break;
 		}
 		skv_pool_slab(s->pool, slab, &info);
-		if (info.place.unit != f->unit) { /* there is no slab here any more */
+		if (info.place.unit != f->unit) { /* the slab no longer exists here */
 			f->unit = info.place.unit;
 			f->slot = 0;
 		}

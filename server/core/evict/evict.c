@@ -65,8 +65,8 @@ bool block_evictable(const struct partition *p, const struct instance *inst, con
 /* The first block of a set, as its queues have it. */
 struct first {
 	struct evict_set *set; /* NULL: there is none */
-	uint64_t tenant; /* its tenant's usage of its share (tenant_share_ratio); 0: one alone */
-	uint64_t over; /* its instance's usage of its share (quota_share_ratio); 0 without shares */
+	uint64_t tenant; /* usage of the tenant's share (tenant_share_ratio); 0: a single tenant */
+	uint64_t over; /* usage of the instance's share (quota_share_ratio); 0 without shares */
 	uint32_t which;
 	uint32_t id;
 	uint64_t key; /* with SKV_POLICY_INNER */
@@ -74,7 +74,7 @@ struct first {
 	uint64_t use; /* least possible */
 };
 
-/* What a search is for. */
+/* The unit in which a search counts. */
 enum unit { SLOTS, BYTES, BLOCKS };
 struct scope {
 	enum unit unit;
@@ -299,7 +299,7 @@ static bool as_placed(const struct instance *inst, struct block *b, const struct
 		return f->key == evict_soft_key(b);
 	may_go = evict_inner_as(inst, b, f->key) &&
 		 g->policy->look(g->policy_state, &facts, place_of(f));
-	evict_keep(b, &facts); /* it may stay all the same, if nothing is admitted in its place */
+	evict_keep(b, &facts); /* the block may stay, if nothing is admitted in its place */
 	return may_go;
 }
 
@@ -458,7 +458,7 @@ static struct block *pick(struct partition *p, struct scope *c, uint64_t now, st
 	return NULL;
 }
 
-/* What evicting the block frees, in the search's unit. */
+/* Returns what evicting the block frees, in the search's unit. */
 static uint64_t gain(const struct partition *p, const struct instance *inst, const struct block *b,
 		     const struct scope *c)
 {
@@ -534,7 +534,7 @@ static bool admitted(const struct scope *c, const struct block *victim, const st
 	if (!in || !g->policy->admit || f->which < EVICT_FIRST || (in->group && in->group != g))
 		return true;
 	if (f->tenant && c->w.whose && block_instance(victim)->tenant != c->w.whose->tenant)
-		return true; /* its share is not a matter of worth */
+		return true; /* a tenant's share does not depend on worth */
 	if (in->n > 0) {
 		uint64_t at = in->at + (c->unit == BYTES ? got / c->w.whose->block_bytes : got);
 
@@ -569,7 +569,7 @@ static uint64_t evict(struct partition *p, struct scope *c, uint64_t need)
 	c->picks = &k;
 	refresh_quota_shares(p, c);
 	if (c->of)
-		p->tenants_counted = 0; /* it is alone in this */
+		p->tenants_counted = 0; /* a search for one tenant compares no tenants */
 	else
 		tenant_shares_refresh(p, c->group, c->volume, &c->w);
 	while (got < need && k.n < MAX_PICKS) {

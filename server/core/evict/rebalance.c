@@ -75,7 +75,7 @@ uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, ui
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* One search for a window. */
+/* A search for a window. */
 struct rebalance {
 	struct partition *p;
 	uint32_t volume;
@@ -136,9 +136,9 @@ static uint32_t slab_waits(void *ctx, uint32_t slab)
 
 		if (!skv_pool_is_used(pool, slab, i))
 			continue;
+		/* Taken by a start for another spec (placement.c), or by a move. */
 		if (skv_pool_owner(pool, slab, i) == NO_BLOCK)
-			return SKV_SLAB_STAYS; /* taken by a start for another spec (placement.c),
-						* or by a move */
+			return SKV_SLAB_STAYS;
 		b = block_get(st->p, skv_pool_owner(pool, slab, i));
 		inst = block_instance(b);
 		if (is_going(inst, b) || may_go_along(st, inst, b, st->now))

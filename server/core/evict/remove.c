@@ -269,7 +269,8 @@ static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_e
 		return corrupt(err, "removal of slots: malformed");
 	while (skv_rd_left(in)) {
 		uint64_t run = skv_get_varint(in), count = (run >> REMOVE_COUNT_SHIFT) + 1, at;
-		const uint64_t step = run & REMOVE_DOWN ? UINT64_MAX : 1; /* one back: it wraps */
+		/* A step back: the addition wraps. */
+		const uint64_t step = run & REMOVE_DOWN ? UINT64_MAX : 1;
 
 		if (!(run & REMOVE_SAME_SLAB))
 			any = replay_get_place(r, in, &pl, err) == SKV_OK &&
@@ -312,7 +313,7 @@ int remove_queue(struct partition *p, struct picks *k, struct change **out)
 	uint64_t now = skv_now_ms(p->core->clock);
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; r && i < k->n;) /* one record per run of one instance */
+	for (size_t i = 0; r && i < k->n;) /* a record per run of an instance */
 		i += record_remove(&r->change.rec, p, k->v + i, k->n - i, now);
 	if (!r || r->change.rec.failed) {
 		change_destroy(r ? &r->change : NULL);

@@ -360,7 +360,7 @@ static void append_done(struct skv_core *c, const struct round *r) SKV_REQUIRES(
 	while (batch) {
 		struct change *next = batch->next;
 
-		/* What is applied is complete: who reads or starts in between finds it so. */
+		/* The applied batches are complete, so readers and starts may come in between. */
 		if (batch != r->batch && skv_rwlock_readers_wait(&c->lock)) {
 			core_unlock(c);
 			core_lock(c);

@@ -1,5 +1,5 @@
 /*
- * record_write.h - what encoders of records share.
+ * record_write.h - shared by encoders of records.
  */
 #ifndef SKV_CORE_JOURNAL_RECORD_WRITE_H
 #define SKV_CORE_JOURNAL_RECORD_WRITE_H

@@ -217,8 +217,8 @@ int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *ins
 
 	dropped_key(key, id);
 	rc = registry_put(c, fence, key, SKV_VERSION_NONE, doc, &moved, err);
-	if (rc == SKV_E_CONFLICT) { /* by an earlier attempt that got no further; numbers are used
-				     * once */
+	/* By an earlier attempt that got no further; numbers are used once. */
+	if (rc == SKV_E_CONFLICT) {
 		struct skv_buf ignored = { 0 };
 
 		skv_error_clear(err);

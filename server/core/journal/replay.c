@@ -45,7 +45,8 @@ int replay_get_place(struct replay *r, struct skv_rd *in, struct place *out, str
 	return SKV_OK;
 }
 
-/* Its claim comes before it is made, and that before its slots are handed out. */
+/* Checks that the file is known. A file is claimed before it is made, and made before its slots are
+ * handed out. */
 static bool file_known(const struct volume *v, uint32_t file)
 {
 	return v->dev->ops->counted || file_find(v, file);
@@ -88,7 +89,7 @@ int replay_session(struct replay *r, struct skv_key id, struct session **out, st
 {
 	*out = session_find(r->p, id);
 	if (*out && (*out)->state == SKV_SESSION_DELETED)
-		*out = NULL; /* its instance was dropped first, and the session with it */
+		*out = NULL; /* the instance was dropped first, and the session with it */
 	else if (*out && (*out)->state != SKV_SESSION_OPEN)
 		return corrupt(err, "a session ends twice");
 	else if (!*out && !r->orphans)

@@ -30,8 +30,9 @@ static void copy_chunk(struct partition *p, uint32_t no)
 	c->snapshot = p->snap.number;
 	if (!c->inst || c->inst->empty_at == p->snap.number || p->snap.failed)
 		return;
-	if (c->inst->cleared) /* even if the snapshot began before: chunks that records in between
-			       * refer to were copied then */
+	/* Even if the snapshot began before: chunks that records in between refer to were copied
+	 * then. */
+	if (c->inst->cleared)
 		record_chunk_leases(&p->snap.leases, p, c, skv_now_ms(p->core->clock));
 	else
 		record_chunk(&p->snap.out, p, c);

@@ -71,8 +71,8 @@ void sync_forget(struct skv_core *c, int status)
 	struct behind *b = &c->commit->behind;
 	struct change *ch;
 
-	skv_mutex_lock(&c->commit->lock); /* the committer may be checking for work before it
-					   * sleeps */
+	/* The committer may be checking for work before it sleeps. */
+	skv_mutex_lock(&c->commit->lock);
 	ch = b->head;
 	b->head = b->tail = NULL;
 	b->covered = b->applied = b->deferred;
@@ -81,7 +81,7 @@ void sync_forget(struct skv_core *c, int status)
 	while (ch) {
 		struct change *next = ch->next;
 
-		if (c->partition && ch->ops->apply) /* what was appended is part of the state */
+		if (c->partition && ch->ops->apply) /* an appended change is part of the state */
 			ch->ops->apply(c->partition, ch);
 		commit_complete(c, ch, status, false);
 		change_destroy(ch);

@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-/* One more than the state; 0: the event changes no state. */
+/* The state plus 1; 0: the event changes no state. */
 #define TO(name) (1 + OWN_##name)
 #define ON(name) [OWN_ON_##name]
 
@@ -81,7 +81,7 @@ static enum own_end end_of(enum own_event e)
 	}
 }
 
-/* What an event changes besides the state, while `o->state` is still the earlier one. */
+/* Applies the effects of an event besides the state, while `o->state` is still the earlier one. */
 static void note(struct ownership *o, const struct own_input *in)
 {
 	switch (in->event) {

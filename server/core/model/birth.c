@@ -28,8 +28,8 @@
 
 #define MAX_BIRTHS 8192u
 #define FINENESS 150u
-#define SET_MS 1000 /* smaller differences are not a clock change: reported times stay stable to the
-		     * millisecond */
+/* Smaller differences are not a clock change: reported times stay stable to the millisecond. */
+#define SET_MS 1000
 
 /* Removes pairs whose neighbours are close together for their age. The first and the newest
  * stay. */

@@ -1,5 +1,6 @@
 /*
- * facts.c - what a policy is told of blocks: facts, births, and blocks older than its state.
+ * facts.c - inputs of policies about blocks: facts, births, and blocks older than the policy's
+ * state.
  *
  * Under the write lock, except for hashes and facts, which are only read.
  */
@@ -66,8 +67,8 @@ void evict_born(struct partition *p, struct block *b, bool last)
 	if (inst->retired)
 		return;
 	facts = evict_facts(inst, b);
-	facts.freq = facts.tag = 0; /* an entry kept for its children still has those of an earlier
-				     * life */
+	/* An entry kept for its children still has those of an earlier life. */
+	facts.freq = facts.tag = 0;
 	if (p->loading && !p->learning)
 		facts.tag = g->policy->tag_born ? g->policy->tag_born(last) : 0;
 	else if (g->policy->born)

@@ -63,9 +63,9 @@ int file_add(struct volume *s, const struct volume_file *f)
 	void *v = s->file;
 	int rc;
 
+	/* Created while the partition was reloading: it came with the registry. */
 	if (file_find(s, f->number))
-		return SKV_OK; /* created while the partition was reloading: it came with the
-				* registry */
+		return SKV_OK;
 	rc = skv_grow(&v, &s->cap_file, s->n_file + 1, sizeof *s->file);
 	s->file = v;
 	v = s->drain;

@@ -75,7 +75,7 @@ static void take_away(struct volume *s, const struct layout *l)
 	const size_t at = place_of(s, l);
 
 	if (at == s->n_layout || compare(&s->layout[at], l) != 0)
-		return; /* there was no memory for it */
+		return; /* the layout was not counted for lack of memory */
 	assert(s->layout[at].specs > 0 && s->layout_bytes >= s->layout[at].slab_bytes);
 	if (--s->layout[at].specs)
 		return;

@@ -142,7 +142,7 @@ void moves_free(struct partition *p)
 	p->n_moves = 0;
 }
 
-/* What a slot in this state counts for in its volume. */
+/* Adds the slot to the counts of its volume, by the slot's state. */
 static void count(struct partition *p, struct instance *inst, uint32_t spec, const struct slot *s,
 		  int sign)
 {

@@ -193,7 +193,7 @@ void group_free(struct group *g)
 	skv_free(g);
 }
 
-/* One group more, or less, names these storages. */
+/* Counts (or, sign -1, uncounts) a group that names these storages. */
 static void count_storages(struct partition *p, const struct group *g, int sign)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
@@ -342,7 +342,7 @@ static size_t place_of(const struct partition *p, const struct instance *inst)
 	return at;
 }
 
-/* What points to it in the chain of its number. */
+/* Returns the pointer to the instance in the chain of its number. */
 static struct instance **id_link(struct partition *p, const struct instance *inst)
 {
 	struct instance **link = &p->inst_of_id[inst->id % INSTANCE_BUCKETS];
@@ -432,7 +432,7 @@ void partition_set_dropped(struct partition *p, uint32_t id)
 		return;
 	tenant_count(inst, -1);
 	inst->deleting = inst->dropped = true;
-	evict_destroy_queues(inst); /* it is empty, and its queues belong to its group */
+	evict_destroy_queues(inst); /* the instance is empty, and its queues belong to its group */
 	layouts_count(p, inst, -1);
 	group_leave(inst);
 	group_join(&p->detached, inst);

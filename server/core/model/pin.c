@@ -21,7 +21,8 @@ static uint32_t home(const struct pins *pins, uint32_t block)
 	return (block * 2654435761u) & (pins->cells - 1);
 }
 
-/* Its cell, or the empty one where it would be. The table must have an empty cell. */
+/* Returns the block's cell, or the empty cell where the block would be. The table must have an
+ * empty cell. */
 static struct pin *cell_of(const struct pins *pins, uint32_t block)
 {
 	uint32_t i = home(pins, block);

@@ -304,12 +304,12 @@ int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues)
 		rc = widen_queues(inst, n_queues);
 	for (const struct instance *retired = p->retired; retired && rc == SKV_OK;
 	     retired = retired->next_retired)
-		if (retired->group == g && !retired->cleared) /* it may come back */
+		if (retired->group == g && !retired->cleared) /* a retired instance may come back */
 			rc = widen_queues(retired, n_queues);
 	return rc;
 }
 
-/* Those of a retired instance are in no set. */
+/* Frees a queue. Queues of a retired instance are in no set. */
 static void queue_free(struct evict_queue *q)
 {
 	if (!q->inst->retired)
@@ -405,7 +405,7 @@ uint64_t evict_soft_key(const struct block *b)
 	       mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
 }
 
-/* Its position among the candidates. */
+/* Computes the block's position among the candidates. */
 static void place(struct instance *inst, struct block *b, uint32_t *which, uint64_t *key)
 {
 	struct group *g = inst->group;
@@ -496,8 +496,8 @@ static bool stand(struct block *b, uint64_t lease, uint64_t now)
 	return which >= EVICT_FIRST;
 }
 
-/* It waits for the end of the lease that all blocks loaded with it are assumed to have: the one
- * above it, which was loaded too, is no candidate any sooner, and will be looked at then. */
+/* Returns true if the block waits for the end of the lease that all loaded blocks are assumed to
+ * have. The block above it was loaded too, is a candidate no sooner, and will be examined then. */
 static bool waits_as_loaded(const struct block *b)
 {
 	const struct instance *inst = block_instance(b);
@@ -599,7 +599,7 @@ static bool climb_on(struct partition *p, struct climb *c)
 	if (!b->live || b->parent == NO_BLOCK)
 		return false;
 	*c = (struct climb){ block_get(p, b->parent), b };
-	__builtin_prefetch(c->b, 1); /* it comes while the others go on */
+	__builtin_prefetch(c->b, 1); /* the block is loaded while the other climbs continue */
 	return true;
 }
 

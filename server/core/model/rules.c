@@ -1,13 +1,13 @@
 /*
- * rules.c - what each tenant may have: set as a whole, read by all partitions without a lock.
+ * rules.c - the limits of each tenant: set as a whole, read by all partitions without a lock.
  *
- * One rule for each tenant that was named here or has had an instance: they stay until the end, so
- * that partitions may refer to them. They are put before others in their chain, under the lock;
- * readers need none. While nobody has a rate, a call costs one look at `paced`.
+ * Each tenant that was named here or has had an instance has a rule. Rules stay until the end, so
+ * that partitions may refer to them. New rules are inserted at the head of their chain, under the
+ * lock; readers need no lock. While no tenant has a rate, a call costs one read of `paced`.
  *
- * A rule also adds up what the partitions of the process have of its tenant. Each partition tells
- * what has changed when its lock is released, so that the sums are exact when nothing runs, and
- * starts of several partitions at the same moment may each pass.
+ * A rule also adds up what the partitions of the process have of its tenant. Each partition adds
+ * its changes when its lock is released, so that the sums are exact when nothing runs, and starts
+ * of several partitions at the same moment may each pass.
  */
 #include <model/rules.h>
 
@@ -31,7 +31,7 @@
 struct tenant_rules {
 	struct skv_mutex lock; /* of who makes one */
 	_Atomic(struct tenant_rule *) chain[CHAINS];
-	struct skv_tenant_spec others; /* what tenants may that no rules_set has named */
+	struct skv_tenant_spec others; /* limits of tenants that no rules_set has named */
 	uint64_t round;     /* of rules_set */
 	_Atomic bool paced; /* some tenant has a blocks_per_s */
 };
@@ -174,7 +174,7 @@ int rules_room(struct tenant_rules *r, const char *tenant, bool space, struct sk
 			space ? "page spaces" : "instances");
 }
 
-/* What n blocks last, at that rate. */
+/* Returns the time that n blocks take at that rate, in us. */
 static uint64_t last(uint32_t n, uint32_t per_s)
 {
 	assert(per_s > 0);

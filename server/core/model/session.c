@@ -331,13 +331,13 @@ void session_release(struct partition *p, struct session *s, uint32_t i, uint64_
 	b = block_get(p, s->write[i].block);
 	if (p->lossy && s->generation < p->loaded_generation &&
 	    hold_until < block_instance(b)->loaded_lease)
-		/* its commit may have been lost, and a reader may know of it */
+		/* the session's commit may have been lost, and a reader may know of it */
 		hold_until = block_instance(b)->loaded_lease;
 	for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 		if (s->write[i].specs >> spec & 1)
 			slot_release(p, b, spec, hold_until);
 	block_update_live(p, b);
-	evict_consider(p, b); /* its other specs may be committed */
+	evict_consider(p, b); /* other specs of the block may be committed */
 	block_maybe_free(p, b);
 }
 

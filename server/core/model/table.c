@@ -149,7 +149,7 @@ static struct block *next_free(struct partition *p, struct instance *inst)
 	return chunk_place(inst->newest, inst->newest->fresh);
 }
 
-/* Its key is set. */
+/* Begins the life of a block, whose key is set. */
 static void begin_life(struct instance *inst, struct block *b)
 {
 	inst->entries++;

@@ -91,8 +91,9 @@ static enum copy_state state_of(const struct partition *p, const struct block *b
 			continue;
 		if (!c->has_checksum || c->checksum != b->slot[s].checksum)
 			return COPY_STALE;
+		/* The slot may be readable later, or its file is given up. */
 		if (!slot_serves(p, c))
-			return COPY_BUSY; /* it may come back, or its file is given up */
+			return COPY_BUSY;
 	}
 	return copy ? state : COPY_WANTED;
 }
@@ -229,7 +230,7 @@ static int fill(struct partition *p, struct copying *k, struct session *s)
 	return rc;
 }
 
-/* What it was to be copied to is not there, or has no room: then it is not copied. */
+/* Answers the mover. A missing target, or one without space, becomes SKV_OK without a copy. */
 static int answer(struct copying *k, int status)
 {
 	struct partition *p;

@@ -283,7 +283,7 @@ int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
 
 /* ---- movers ---------------------------------------------------------------------------------- */
 
-/* What a mover found out about slot i of the move. */
+/* Applies a mover's finding about slot i of the move. */
 static void settle_slot(struct hiding *h, const struct move *m, uint32_t i, bool right)
 {
 	struct partition *p = h->p;
@@ -291,7 +291,7 @@ static void settle_slot(struct hiding *h, const struct move *m, uint32_t i, bool
 	struct block *b = move_source(p, v);
 	const struct damage *known;
 
-	if (b && v->copied) { /* its copy was read */
+	if (b && v->copied) { /* the mover read the block's copy */
 		b = index_find(p, tier_copies(p, block_instance(b)), v->key);
 		if (!b || b->slot[v->spec].state != SLOT_COMMITTED ||
 		    b->slot[v->spec].volume != v->copy.volume ||

@@ -111,7 +111,7 @@ struct change *session_queue_end(struct partition *p, struct session *s,
 	return &e->change;
 }
 
-/* One record each, as long as memory lasts. */
+/* Expires due sessions with a record each, as long as memory lasts. */
 void session_expire_due(struct partition *p, uint64_t now)
 {
 	struct session *s;

@@ -65,8 +65,8 @@ static void report_births(struct partition *p, const struct session *s, const ui
 		struct block *b;
 
 		core_let_read(p->core, i);
-		if (i + 1 < s->n_write && s->write[i + 1].specs && !p->loading) /* no policy is
-										 * asked then */
+		/* No policy is asked then. */
+		if (i + 1 < s->n_write && s->write[i + 1].specs && !p->loading)
 			evict_expect(block_get(p, s->write[i + 1].block));
 		if (!success[i] || !s->write[i].specs)
 			continue;

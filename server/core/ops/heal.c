@@ -1,13 +1,13 @@
 /*
- * heal.c - what is missing in replicated groups (decision 0061): copies of blocks that have none,
- * and places for blocks whose own goes.
+ * heal.c - restores what is missing in replicated groups (decision 0061): copies of blocks that
+ * have none, and new locations for blocks whose own is lost.
  *
- * A group is replicated if its fast tier says `replicate`. Each take of a mover looks at a few
- * thousand of the blocks of such groups, in order of their entries, where the last one ended; after
- * a pass that found nothing it rests ten times as long as that took. A copy is made where the tier
- * has room without evicting. A block whose slab file drains or is bad, or whose storage cannot be
- * read for HEAL_AFTER_MS, is moved, as others are (move.c); its bytes are read where they can be:
- * there, or in its copy. Under the write lock.
+ * A group is replicated if its fast tier says `replicate`. Each take of a mover examines a few
+ * thousand blocks of such groups, in order of their entries, from where the last take ended. After
+ * a pass without a finding the search rests ten times as long as the pass took. A copy is made if
+ * the tier has space without evicting. A block whose slab file drains or is bad, or whose storage
+ * cannot be read for HEAL_AFTER_MS, is moved like other blocks (move.c). Its bytes are read there
+ * or from its copy. Under the write lock.
  */
 #include "move_find.h"
 
@@ -127,7 +127,7 @@ static void end_pass(struct partition *p, uint64_t now)
 	p->heal.found = false;
 }
 
-/* One portion has moves, or copies for one instance, not both: the next pass has the other. */
+/* A portion has moves, or copies for one instance, not both: the next pass handles the others. */
 void heal_find(struct found *f, struct copying *k, struct picks *stale)
 {
 	struct partition *p = f->p;
@@ -152,7 +152,7 @@ void heal_find(struct found *f, struct copying *k, struct picks *stale)
 		}
 		looks--;
 		p->heal.at = (no + 1) << CHUNK_SHIFT;
-		/* its group's link is NULL for dropped ones */
+		/* the group link of a dropped instance is NULL */
 		if (!c || !c->inst || c->inst->retired || !is_replicated(c->inst->group))
 			continue;
 		copies = tier_copies(p, c->inst);

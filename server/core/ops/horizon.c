@@ -25,11 +25,10 @@
 #include <journal/replay.h>
 
 #define LOOK_MS 100u         /* interval of the ticker's checks */
-#define LEAST_AHEAD_MS 1000u /* a horizon is extended when less than this remains beyond the longest
-			      * lease, */
+/* A horizon is extended when less than this remains beyond the longest lease, */
+#define LEAST_AHEAD_MS 1000u
 #define AHEAD_MS 2000u       /* to this much */
-#define SPELL_MS 30000u      /* an instance is in use if it leased in this period or the previous
-			      * one */
+#define SPELL_MS 30000u /* an instance is in use if it leased in this period or the previous one */
 
 struct extension {
 	struct change change;

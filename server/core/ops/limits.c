@@ -1,14 +1,14 @@
 /*
- * limits.c - what a start may write: one list of limits, each of blocks, bytes or sessions that a
+ * limits.c - the limits of a start: one list of limits, each of blocks, bytes or sessions that a
  * tenant, group or instance may have.
  *
- * A limit that is reached evicts blocks of those whose limit it is, the first to go first,
- * soft-pinned ones when nothing else may go. The start waits until they are gone, and is refused
- * when none may go. Cleared instances are swept before anything is evicted. What a tenant has in
- * other partitions counts, too, and leaves so much less to this one; those blocks are not evicted
- * from here, since that would take their locks. Where the policy admits, it is asked about what a
- * group or a type of storage would evict. A request's own blocks go last, and only for callers who
- * need room for all of it. Under the write lock.
+ * A limit that is reached evicts blocks of the tenant, group or instance that has the limit, least
+ * valuable first, soft-pinned blocks last. The start waits until the blocks are gone, and is
+ * refused if no block may be evicted. Cleared instances are swept before anything is evicted. A
+ * tenant's blocks in other partitions count, too, and reduce the room in this one; they are not
+ * evicted from here, because that would take those partitions' locks. Where the policy admits, it
+ * is asked about what a group or a type of storage would evict. A request's own blocks are evicted
+ * last, and only for callers that need space for the whole request. Under the write lock.
  */
 #include <ops/limits.h>
 

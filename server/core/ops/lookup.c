@@ -275,7 +275,7 @@ static void keep_copied(const struct skv_lookup_req *req, struct search *s, stru
 	}
 }
 
-/* They are used, and found, as blocks of their instance. */
+/* Fills in the copies of found blocks. Blocks are used, and found, as blocks of their instance. */
 static int fill_copies(struct partition *p, struct skv_lookup_res *res, struct file_table *files,
 		       const struct search *s, const struct search *c)
 {
@@ -383,8 +383,8 @@ static int lookup_locked(struct partition *p, const struct skv_lookup_req *req,
 {
 	struct search s, copies = { 0 };
 	uint64_t now = skv_now_ms(p->core->clock);
-	int rc = core_gate(p->core, err); /* a clean stop that has begun has already looked for the
-					   * last lease */
+	/* A clean stop that has begun has already looked for the last lease. */
+	int rc = core_gate(p->core, err);
 
 	ASSERT_SHARED(p);
 	if (rc == SKV_OK)

@@ -84,7 +84,7 @@ static void take_undo(struct partition *p, struct change *ch)
 }
 
 static const struct change_ops take_ops = {
-	.record = { "take", NULL }, /* its records are HOLDs */
+	.record = { "take", NULL }, /* the records of a take are HOLDs */
 	.size = sizeof(struct taking),
 	.apply = take_apply,
 	.undo = take_undo,
@@ -113,7 +113,7 @@ int move_tell(struct partition *p, const struct move *m, struct skv_arena *a,
 	res->from = skv_arena_calloc(a, m->n, sizeof *res->from);
 	res->to = m->checks ? NULL : skv_arena_calloc(a, m->n, sizeof *res->to);
 	if (!res->from || (!res->to && !m->checks))
-		return SKV_E_NOMEM; /* it expires */
+		return SKV_E_NOMEM; /* the move expires */
 	for (uint32_t i = 0; rc == SKV_OK && i < m->n; i++) {
 		const struct move_slot *s = &m->v[i];
 		struct slot from = { .generation = s->generation, .checksum = s->checksum,
@@ -129,8 +129,9 @@ int move_tell(struct partition *p, const struct move *m, struct skv_arena *a,
 			from.slab = s->copy.slab;
 			from.index = s->copy.index;
 		}
+		/* The source was removed meanwhile, perhaps with its slab: nothing to copy. */
 		if (!move_source(p, s) || (s->copied && !is_read_there(p, s)))
-			continue; /* it went meanwhile, perhaps its slab too: nothing to copy */
+			continue;
 		rc = location_of_slot(&files, p, &from, s->length, &res->from[i]);
 		if (rc == SKV_OK && !m->checks)
 			rc = location_of_slot(&files, p, &to, s->length, &res->to[i]);

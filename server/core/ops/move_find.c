@@ -1,6 +1,6 @@
 /*
- * move_find.c - what there is to move, and where to: the slots of files that drain with `move`, in
- * order, and pinned blocks of slabs that another class needs (evict/rebalance.c); free slots
+ * move_find.c - finds slots to move and their targets: the slots of files that drain with `move`,
+ * in order, and pinned blocks of slabs that another class needs (evict/rebalance.c); free slots
  * elsewhere in the storages of their groups.
  *
  * Each draining file remembers where the last search in it ended. Under the write lock.

@@ -1,4 +1,4 @@
-/* move_find.h - what there is to move, and where to. */
+/* move_find.h - finds slots to move and their targets. */
 #ifndef SKV_CORE_MOVE_FIND_H
 #define SKV_CORE_MOVE_FIND_H
 
@@ -18,7 +18,7 @@ enum room { MAY_MOVE, NO_ROOM, LATER, MORE };
 
 #define MOVE_LOOKS 16384u /* slots visited by one take */
 
-/* What a take has found so far. */
+/* The findings of a take so far. */
 struct found {
 	struct partition *p;
 	uint64_t now;
@@ -34,7 +34,7 @@ struct found {
 /* Takes a target for each slot that it finds, up to f->max: f->n of f->v. Goes on where the last
  * one ended, each time with another volume. p, now and max are given. */
 void move_find_all(struct found *f);
-/* What a mover is given of that spec of the block, but for the target. */
+/* Returns the source of a move for that spec of the block, without the target. */
 struct move_slot move_source_of(const struct block *b, uint32_t spec);
 /* Takes a target for it; false: there is none now. */
 bool move_target(struct found *f, const struct block *b, uint32_t spec, struct move_slot *m);

@@ -70,7 +70,7 @@ static void partial_apply(struct partition *p, struct change *ch)
 		assert(s->ending > 0);
 		s->ending--;
 		if (!s->inst)
-			continue; /* its instance was dropped first */
+			continue; /* the instance was dropped first */
 		t->committed += e->success;
 		t->given_up += !e->success;
 		session_partial(p, s, e->write, e->success, use);
@@ -103,7 +103,7 @@ static bool partial_frees_slots(const struct change *ch)
 	for (uint32_t i = 0; i < t->n; i++)
 		if (!t->v[i].success)
 			return true;
-	return t->n == 0; /* it waits for one that may */
+	return t->n == 0; /* an empty change waits for one that may free slots */
 }
 
 /* Ends a run of a session's writes; *s is NULL once the session has ended. */
@@ -223,13 +223,13 @@ static void choose(struct search_for *f, struct block *b, const struct skv_key *
 	    slot->state != SLOT_WRITING)
 		return;
 	s = f->p->session[(uint32_t)slot->checksum - 1];
-	if (!s->anonymous || s->pending) /* it is starting or expiring */
+	if (!s->anonymous || s->pending) /* the session is starting or expiring */
 		return;
 	if (slot->checksum & ENDING)
 		f->on_its_way = true;
 	else
 		(void)partial_add(f->p, f->t, s, (uint32_t)(slot->generation - s->generation),
-				  key != NULL); /* there is room */
+				  key != NULL); /* space is reserved */
 }
 
 static void choose_all(struct search_for *f, const struct skv_key *keys, const uint64_t *offsets,

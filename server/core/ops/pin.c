@@ -29,8 +29,7 @@
 #include <journal/replay.h>
 #include <journal/snapshot.h>
 
-#define PORTION_PINS 1024u  /* expired per call; also bounds those visited, to keep the lock
-			     * short */
+#define PORTION_PINS 1024u /* expired per call; also bounds those visited, to keep the lock short */
 #define TURNS 64u           /* ticks in which a whole table is visited */
 #define DEFAULT_PERCENT 50u /* of its capacity that a group may pin hard */
 
@@ -73,7 +72,7 @@ static int replay_pins(struct replay *r, struct skv_rd *in, struct skv_error *er
 
 		if (in->failed || kind > SKV_PIN_HARD || left > SKV_MAX_PIN_MS)
 			return corrupt(err, "pin: malformed");
-		if (!b || !pin_keeps_bytes(inst, b)) /* it is passed over */
+		if (!b || !pin_keeps_bytes(inst, b)) /* the block is skipped */
 			continue;
 		rc = pins_reserve(&inst->pins, 1);
 		if (rc == SKV_OK)

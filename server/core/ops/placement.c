@@ -31,10 +31,9 @@
 
 #include <assert.h>
 #define MAX_SWEEP 16384u       /* blocks swept per attempt */
-#define GROW_PATIENCE_MS 1000u   /* a storage that has failed to grow for this long evicts
-				  * instead, */
-#define MAKING_PATIENCE_MS 5000u /* as does one whose new file has been in the making for this
-				  * long */
+#define GROW_PATIENCE_MS 1000u /* a storage that has failed to grow for this long evicts instead, */
+/* As does one whose new file has been in the making for this long. */
+#define MAKING_PATIENCE_MS 5000u
 
 void grants_free(struct partition *p, struct grants *g)
 {
@@ -261,8 +260,8 @@ static void preferred_volumes(const struct partition *p, const struct plan *plan
 	}
 }
 
-/* One round over the group's storages by preference: for each, free slots, then (FREE) a new slab
- * file, else eviction. SKV_E_NO_SPACE: none; *within returns the volumes that are usable, have
+/* Makes a round over the group's storages by preference: for each, free slots, then (FREE) a new
+ * slab file, else eviction. SKV_E_NO_SPACE: none; *within returns the volumes that are usable, have
  * large enough files, and are within the quota of their type. */
 static int take_somewhere(struct partition *p, struct plan *plan, struct skv_arena *a,
 			  enum effort effort, struct some_volumes *within)
@@ -353,7 +352,7 @@ void placement_keep(struct partition *p, const struct plan *plan)
 			keep_chain(p, plan->inst, plan->have[i], now);
 }
 
-/* Those that eviction has come to are in no queue. */
+/* Releases the chain of blocks. Blocks that eviction has reached are in no queue. */
 static void let_chain_go(struct partition *p, struct block *b)
 {
 	while (b && b->kept) {

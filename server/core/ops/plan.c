@@ -1,5 +1,6 @@
 /*
- * plan.c - what a start still has to write: one attempt's plan, made before slots are looked for.
+ * plan.c - plans what a start still has to write: the plan of an attempt, made before the search
+ * for slots.
  *
  * Each (key, spec) has its own slot and state, so each has one writer, and a key may have several
  * at a time. Reads the index only; under the write lock, with allocations in the request's arena.

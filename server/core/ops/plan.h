@@ -1,5 +1,6 @@
 /*
- * plan.h - what a start still has to write: one attempt's plan, made before slots are looked for.
+ * plan.h - the plan of an attempt: what a start still has to write, made before the search for
+ * slots.
  */
 #ifndef SKV_CORE_OPS_PLAN_H
 #define SKV_CORE_OPS_PLAN_H
@@ -31,14 +32,14 @@ struct plan {
 	uint32_t need[SKV_MAX_SPECS];        /* slots per spec */
 	uint64_t bytes;
 	uint64_t since; /* when the start arrived (boot time ms) */
-	struct block *parent; /* what its blocks continue; NULL = nothing, or it is not there */
-	bool keeps;     /* its existing blocks stay even if nothing else may go */
+	/* Block that the request's blocks continue; NULL = none, or not found. */
+	struct block *parent;
+	bool keeps; /* existing blocks of the request stay even if nothing else may be evicted */
 	const char *storage; /* the only one that it may take slots of; NULL = any of the group */
 	const char *const *avoid; /* [n_avoid] storages that it takes no slots of */
 	uint32_t n_avoid;
 	bool unsummed;    /* not to memory */
-	bool no_wait;     /* takes what is free now instead of waiting for leases and grace
-			   * periods */
+	bool no_wait; /* takes what is free now instead of waiting for leases and grace periods */
 	/* The writes, if the request lets the manager leave some out (`selective`); else n is 0. */
 	struct newcomers newcomers;
 	struct grants grants;

@@ -14,7 +14,7 @@ struct skv_arena;
 struct skv_error;
 struct skv_lookup_req;
 
-/* What cannot be read now: whole volumes, and files of other volumes. */
+/* The unreadable slots: whole volumes, and files of other volumes. */
 struct unread {
 	const struct partition *p;
 	uint32_t *gone; /* [n_gone] volumes; in the call's arena */
@@ -39,7 +39,7 @@ bool spec_stands_in(const struct block *b, uint32_t spec, const struct unread *u
 struct search {
 	struct instance *inst;
 	uint32_t mask;      /* requested specs */
-	struct unread gone; /* what cannot or must not be read */
+	struct unread gone; /* slots that cannot or must not be read */
 	struct block **hit; /* of the first n_seen keys; NULL = miss */
 	uint32_t n_seen;
 	uint32_t matched;

@@ -512,8 +512,8 @@ static void hash_request(struct start_op *op)
 	for (uint32_t i = 0; i < req->n_specs; i++)
 		skv_put_string(&b, req->specs[i], strlen(req->specs[i]));
 	skv_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
-	if (req->key_specs) /* the hash from before they existed, so that it stays valid across
-			     * updates */
+	/* The hash from before they existed, so that it stays valid across updates. */
+	if (req->key_specs)
 		skv_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
 	if (req->grace_ms || req->fit || req->want_existing || req->independent ||
 	    req->selective) {

@@ -137,7 +137,7 @@ static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes
 		s->n_deleted = 0;
 	s->independent = flags & START_INDEPENDENT;
 	s->grace_ms = (uint32_t)grace;
-	if (s->n_left == 0 && s->anonymous) /* it ended with its last write */
+	if (s->n_left == 0 && s->anonymous) /* the session ended with its last write */
 		return corrupt(err, "start: specs");
 	if (!(flags & START_NAMES))
 		return SKV_OK;

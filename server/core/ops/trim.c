@@ -29,8 +29,7 @@
 #define PORTION_ENTRIES 32768u /* visited per portion: well below a millisecond */
 #define OTHER_CHUNK 8u         /* cost of a chunk of another instance, in entries */
 #define PORTION_BLOCKS 1024u   /* picked per portion: bounds the time under the lock */
-#define HURRY_MS 100u          /* the ticker runs more often while the last portion is this
-				* recent */
+#define HURRY_MS 100u /* the ticker runs more often while the last portion is this recent */
 
 struct trim_op {
 	struct waiter w; /* req, res, arena, err, done */
@@ -105,7 +104,8 @@ static int end(const struct trim_op *op)
 	return SKV_OK;
 }
 
-/* One portion. SKV_PENDING: it waits for its record, or (in the list again) for the next tick. */
+/* Trims a portion. SKV_PENDING: the operation waits for its record, or (in the list again) for the
+ * next tick. */
 static int portion(struct partition *p, struct trim_op *op)
 {
 	const struct skv_trim_req *req = req_of(op);

@@ -62,7 +62,7 @@ static int find_from(struct wanting *k, const char *name, struct skv_error *err)
 		       : skv_fail(err, SKV_E_INVALID, "from", "there is no storage '%s'", name);
 }
 
-/* What a block needs that comes there. */
+/* Finds the target that a wanted block needs. */
 static int find_to(struct wanting *k, const struct skv_want_req *req, struct skv_error *err)
 {
 	const struct group *g = k->inst->group;
@@ -89,11 +89,11 @@ static int find_to(struct wanting *k, const struct skv_want_req *req, struct skv
 	return SKV_OK;
 }
 
-/* What there is of a block, in slots. */
+/* The states of a block's slots. */
 struct seen {
 	uint32_t committed, writing, unsummed, unread, moving;
 	uint32_t here, there; /* of the committed ones: in `from`; where they are wanted */
-	bool coming; /* its copy is being written */
+	bool coming; /* the copy is being written */
 };
 
 static struct seen look(const struct wanting *k, const struct block *b)
@@ -228,7 +228,7 @@ int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-/* It has been looked at: it waits behind the others for what comes later, or is over. */
+/* Requeues an examined wish behind the others (later), or ends it. */
 static void settle(struct found *f, enum wish_kind kind, struct wish *w, bool later)
 {
 	ASSERT_EXCLUSIVE(f->p);

@@ -28,7 +28,7 @@
 struct writer {
 	struct skv_core *c;
 	struct partition *p;  /* valid while it is the core's, see ours() */
-	uint64_t fence;  /* its own, which identifies it */
+	uint64_t fence;  /* fence of this checkpoint, which identifies it */
 	uint64_t number; /* of the snapshot */
 	uint64_t id;     /* of the checkpoint in the store */
 	uint32_t slices;
@@ -174,7 +174,7 @@ static int write_all(struct writer *w, bool clean, struct skv_error *err)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* One at a time: the checkpointer, an administrator's call, shutdown. */
+/* Takes the turn: one at a time of the checkpointer, an administrator's call, shutdown. */
 static int take_turn(struct skv_core *c, struct skv_error *err)
 {
 	int rc = SKV_OK;

@@ -150,7 +150,7 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 		return doc_bad(l->err, key);
 	s = volume_by_id(l->p, storage);
 	if (!s)
-		return SKV_OK; /* its storage was deleted */
+		return SKV_OK; /* the storage was deleted */
 	rc = file_add_claim(s);
 	if (rc == SKV_OK && (f.asked || f.lost || f.state == FILE_GONE))
 		rc = file_add(s, &f);
@@ -256,7 +256,7 @@ static int take_document(void *ctx, const char *key, const void *bytes, size_t n
 	return SKV_OK;
 }
 
-/* Those that a list of all has not had are gone. */
+/* Forgets the documents that a complete list did not contain. */
 static int forget_the_rest(struct partition *p, struct registry_view *view, struct skv_error *err)
 {
 	int rc = SKV_OK;

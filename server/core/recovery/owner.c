@@ -479,7 +479,7 @@ static int load(struct skv_core *c, uint64_t fence, struct partition **out, stru
 	COUNT(c, corrupt_loads, rc == SKV_E_CORRUPT);
 	COUNT(c, store_refusals, bars_loads(rc));
 	partition_destroy(*out);
-	/* Whoever loses the race for a partition is a standby again: nothing to mend. */
+	/* A manager that loses the race for a partition is a standby again: nothing to repair. */
 	skv_log(rc == SKV_E_FENCED || rc == SKV_E_NOT_OWNER ? SKV_LOG_WARN : SKV_LOG_ERROR, "core",
 		"cannot load the partition: %s",
 		err->message[0] ? err->message : skv_status_text(rc));

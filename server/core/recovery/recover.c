@@ -124,7 +124,7 @@ static int check_link(const struct journal_end *end, const void *bytes, size_t n
 	return SKV_OK;
 }
 
-/* One that was left in its middle goes on there. */
+/* Replays a record. A load that was interrupted continues after its last record. */
 static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 {
 	struct loading *l = ctx;
@@ -270,7 +270,7 @@ static void restore_leases(struct partition *p, uint64_t now)
 		inst->horizon = inst->horizon > p->old_horizon ? inst->horizon : p->old_horizon;
 		inst->loaded_lease = inst->horizon;
 		atomic_store(&inst->leased_until, inst->loaded_lease);
-		/* it is unknown which of them were slots_only */
+		/* which of the leases were slots_only is unknown */
 		atomic_store(&inst->found_until, inst->loaded_lease);
 	}
 	for (size_t i = 0; i < p->n_lease; i++)

@@ -149,7 +149,7 @@ static int replay_horizon(struct replay *r, struct skv_rd *in, struct skv_error 
 	return SKV_OK;
 }
 
-/* They go into the marks once the clock of uses is known. */
+/* Replays leases. They enter the marks once the clock of uses is known. */
 static int replay_leases(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	uint32_t inst = skv_get_u32(in);

@@ -113,7 +113,7 @@ static int begin(struct skv_core *c, struct skv_error *err)
 	return rc;
 }
 
-/* What would otherwise grow without end. A takeover puts the rest in order. */
+/* Drops state that would otherwise grow without end. A takeover repairs the rest. */
 static void let_time_pass(struct partition *p, uint64_t now)
 {
 	ASSERT_EXCLUSIVE(p);

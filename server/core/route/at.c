@@ -108,13 +108,13 @@ static int ask(struct skv_cluster *at, struct skv_peer_call *q, bool *created,
 	}
 	if (!asked || may_ask(r))
 		return HERE;
-	rc = core_gate(r->core[0], err); /* it is for who leads now */
+	rc = core_gate(r->core[0], err); /* the request is for the current lead */
 	return rc == SKV_OK ? SKV_E_NOT_READY : rc;
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-/* One view, and a page of the list. */
+/* A view of an object, and a page of the list. */
 #define VIEW(kind, whose)                                                                          \
 	struct skv_##kind##_view *v = skv_arena_calloc(a, 1, sizeof *v);                           \
 	struct skv_peer_call q = { .op = SKV_OP_##kind##_get, .tenant = whose, .name = name,       \

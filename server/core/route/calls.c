@@ -10,7 +10,7 @@
 
 #include <model/rules.h>
 
-/* One by one: each may be in another partition. */
+/* Matches the requests one by one: each may be in another partition. */
 static int match_each(struct route *r, const struct skv_match_req *req, struct skv_match_res *res,
 		      struct skv_arena *a, struct skv_error *err)
 {

@@ -146,7 +146,7 @@ int capacity_del_total(struct route *r, const char *storage, struct skv_error *e
 
 /* ---- one storage ----------------------------------------------------------------------------- */
 
-/* What a partition has, here or with another manager. */
+/* A partition's usage, here or with another manager. */
 struct use {
 	struct skv_storage_view *storages;
 	uint32_t n_storages;
@@ -169,7 +169,7 @@ struct leases {
 	bool draining; /* a lease was lowered, its file is still there */
 };
 
-/* One lease is to be that large. */
+/* The new size of a lease. */
 struct change {
 	struct lease *lease;
 	uint64_t bytes;
@@ -249,7 +249,7 @@ static struct lease *neediest(struct leases *l)
 	return found;
 }
 
-/* What it can give at once, keeping a unit. */
+/* Returns the bytes that the lease can give at once, keeping a unit. */
 static uint64_t idle_of(const struct leases *l, const struct lease *k)
 {
 	uint64_t keep = at_least(k->files, l->unit);
@@ -283,7 +283,7 @@ static bool to_be(struct change *c, struct lease *lease, uint64_t bytes)
 	return true;
 }
 
-/* One change at a time: the next step sees what came of it. False: all is as it should be. */
+/* Decides a single change: the next step sees its result. Returns false if no change is needed. */
 static bool decide(struct leases *l, struct change *c)
 {
 	struct lease *to = neediest(l), *from = largest(l);
@@ -317,7 +317,7 @@ static bool decide(struct leases *l, struct change *c)
 	return to_be(c, from, from->bytes - sum / l->unit * l->unit);
 }
 
-/* That of a new lead. */
+/* Learns the total of a storage, on a new lead. */
 static int learn_total(struct route *r, const char *storage, struct leases *l)
 {
 	struct skv_error err = { 0 };
@@ -331,7 +331,8 @@ static int learn_total(struct route *r, const char *storage, struct leases *l)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* What of each storage is to be done next; with `act`, does it. True if there was anything. */
+/* Finds the next step for each storage; with `act`, performs it. Returns true if there was a
+ * step. */
 static bool step_all(struct route *r, struct skv_arena *a, bool act)
 {
 	struct use use[SKV_MAX_PARTITIONS] = { { 0 } };
@@ -351,7 +352,7 @@ static bool step_all(struct route *r, struct skv_arena *a, bool act)
 		if (!l.total && act && learn_total(r, first->spec.name, &l) != SKV_OK)
 			break;
 		if (!l.total && !act)
-			any = true; /* it is learned in turn */
+			any = true; /* the total is learned in turn */
 		else if (decide(&l, &c))
 			any |= !act || set_lease(&c, first);
 	}

@@ -40,7 +40,7 @@ static struct skv_cluster *find_part(struct skv_cluster *c, const struct skv_tar
 	return found ? found : route_elsewhere(r, t, &door->unknown);
 }
 
-/* What may be told behind a door is of one partition, or of all. */
+/* Returns how many ownerships behind the door were given up, of one partition or of all. */
 static uint64_t given_up(const struct route *r, const struct skv_door *door)
 {
 	uint64_t sum = 0;
@@ -69,7 +69,7 @@ enum skv_where skv_find(struct skv_cluster *c, const struct skv_target *t, struc
 	return door->where;
 }
 
-/* One that is seen not to be READY any more was counted before. */
+/* Checks the door. A partition that is no longer READY was counted before. */
 int skv_door_check(const struct skv_door *door)
 {
 	const struct route *r = door->part->route;

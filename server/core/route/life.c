@@ -303,8 +303,8 @@ int skv_cluster_read_secret(struct skv_cluster *c, struct skv_error *err)
 	return skv_thread_waits ? registry_read_secret(c->route->core[0], err) : SKV_E_NOT_READY;
 }
 
-/* One that is owned, loaded and has a healthy storage is enough: other managers have the others, or
- * they come. Else one that is here, or soon will be, tells why not. */
+/* An owned, loaded partition with a healthy storage suffices: other managers have the others, or
+ * will. Otherwise a partition that is here, or soon will be, gives the reason. */
 int skv_cluster_ready(struct skv_cluster *c, struct skv_error *err)
 {
 	const struct route *r = c->route;

@@ -25,7 +25,7 @@ struct part {
 
 struct kind {
 	size_t size; /* of a view */
-	/* Its name as a cursor has it; `room` is used where it must be put together. */
+	/* Returns the view's name as in a cursor; `room` holds the name if it must be composed. */
 	const char *(*name)(const void *v, bool all_tenants, char room[SKV_MAX_CURSOR + 1]);
 	void (*add)(void *to, const void *v); /* of the same name; NULL: there are none */
 };

@@ -39,8 +39,8 @@ static int leave(struct route *r, int rc)
 
 /* ---- groups and instances -------------------------------------------------------------------- */
 
-/* That of the group whose fast tier it is, or of an external storage that it names, wherever that
- * is; NULL: any. */
+/* Returns the place of the group whose fast tier this is, or of an external storage that the group
+ * names, in any partition; NULL: any. */
 static struct skv_cluster *place_of_group(struct route *r, const struct skv_group_spec *g)
 {
 	if (g->tier_of && *g->tier_of)
@@ -115,7 +115,7 @@ int route_place_instance(struct route *r, const struct skv_instance_spec *i,
 	group = route_group(r, i->group);
 	if (one_state_get(group->core) == SKV_CORE_READY &&
 	    !route_has_group(group->core, i->group)) {
-		*at = group; /* there is none, it says */
+		*at = group; /* the core answers that the group does not exist */
 		return SKV_OK;
 	}
 	registry_instance_key(key, i->tenant, i->id);
@@ -177,7 +177,7 @@ static int look(struct skv_cluster *at, const char *name, struct skv_arena *a,
 	return rc;
 }
 
-/* What a new storage gives each partition, in whole units. */
+/* Computes the capacity that a new storage gives each partition, in whole units. */
 static int first_lease(const struct route *r, struct skv_storage_spec *s, uint64_t *lease,
 		       struct skv_error *err)
 {
@@ -255,7 +255,7 @@ int skv_cluster_storage_put(struct skv_cluster *c, const struct skv_storage_spec
 			rc = place_take(r, key, NULL, &at, err);
 	}
 	if (rc != SKV_OK)
-		; /* it has no place */
+		; /* the storage has no place */
 	else if (!ops || counted || ops->counted || one_state_get(at->core) != SKV_CORE_READY)
 		rc = at_storage_put(at, s, how, created, err);
 	else
@@ -329,7 +329,7 @@ int skv_cluster_files(struct skv_cluster *c, const char *storage, struct skv_are
 	return rc == SKV_OK && !all.v ? SKV_E_NOT_FOUND : rc;
 }
 
-/* Its number names the partition; a number that none has is told by the first. */
+/* Returns the partition of a file's number; the first partition answers for unknown numbers. */
 static struct skv_cluster *part_of_file(struct route *r, const char *storage, uint32_t file)
 {
 	const uint32_t number = file >> FILE_SHIFT;

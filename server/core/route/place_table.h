@@ -20,8 +20,8 @@ struct place {
 	bool used, gone;
 	uint8_t partition;
 	struct skv_key name;
-	char *key;             /* of the object's document; NULL: it was looked up by a manager that
-				* does not lead */
+	/* Of the object's document; NULL: it was looked up by a manager that does not lead. */
+	char *key;
 	uint64_t missing_ms;   /* since when its object has not been there; 0: it was */
 	struct skv_key family; /* name of the place of its family; zero: none */
 };
@@ -32,7 +32,7 @@ struct places {
 	uint32_t turn;    /* of the sweep */
 	uint64_t fence;   /* of partition 0, when they were read; 0: they were learned */
 	bool complete;    /* every object of the store has one */
-	bool filled;      /* those of all partitions were looked at, under this fence */
+	bool filled;      /* the objects of all partitions were entered, under this fence */
 	skv_family_fn *family; /* NULL: there are none */
 };
 

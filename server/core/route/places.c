@@ -54,7 +54,7 @@ static int remember(struct route *r, const char *key, uint32_t partition)
 	return rc;
 }
 
-/* What the store said to a manager that does not lead. */
+/* Enters the store's answer on a manager that does not lead. */
 static void learn(struct route *r, struct skv_key name, uint32_t partition)
 {
 	assert(partition < r->n);
@@ -95,7 +95,8 @@ static bool ask_table(struct route *r, struct skv_key name, uint32_t *at)
 	return known;
 }
 
-/* One that is READY here: what it lacks is not there. NULL: this manager has none. */
+/* Returns a partition that is READY here and can answer that an object does not exist; NULL: this
+ * manager has none. */
 static struct skv_cluster *any_ready(struct route *r)
 {
 	for (uint32_t i = 0; i < r->n; i++)
@@ -351,7 +352,7 @@ int place_take(struct route *r, const char *key, struct skv_cluster *wanted,
 	*at = route_missing(r);
 	if (is_ready(r->core[0]) && place_elsewhere(r) &&
 	    !ask_table(r, skv_hash128(key, strlen(key)), &ignored))
-		return SKV_OK; /* it may be there */
+		return SKV_OK; /* the object may exist elsewhere */
 	rc = take_family(r, key, &wanted, err);
 	return rc == SKV_OK ? take(r, key, wanted, at, err) : rc;
 }
@@ -469,7 +470,7 @@ static bool fill(struct route *r, struct skv_error *err)
 	for (uint32_t i = 0; m && i < m->n; i++) {
 		struct skv_cluster *at;
 
-		all = false; /* there may be more */
+		all = false; /* more may follow */
 		if (place_take(r, m->key[i], &r->part[m->of[i]], &at, err) != SKV_OK)
 			break;
 	}

@@ -102,7 +102,7 @@ struct skv_cluster *route_missing(struct route *r);
 
 /* views.c: what another partition has of the storage. */
 void route_add_storage(struct skv_storage_view *to, const struct skv_storage_view *v);
-/* What follows from the sums over partitions. SKV_E_NOMEM. */
+/* Computes the values that follow from the sums over partitions. SKV_E_NOMEM. */
 int route_tell_totals(struct skv_cluster *c, struct skv_arena *a, struct skv_storage_view *v,
 		      uint32_t n);
 /* An array of elements of that size; none: v is NULL, or has room for one. */
@@ -168,7 +168,8 @@ void route_turn_leave(struct route *r);
 bool capacity_step(struct route *r);
 int capacity_start(struct route *r);
 void capacity_stop(struct route *r);
-/* What all partitions together may use of it; 0: not known (no such storage). */
+/* Returns the bytes that all partitions together may use of the storage; 0: not known (no such
+ * storage). */
 uint64_t capacity_total(struct route *r, const char *storage);
 int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, struct skv_error *err);
 int capacity_del_total(struct route *r, const char *storage, struct skv_error *err);

@@ -23,10 +23,10 @@
 
 #include "route.h"
 
-/* What a group is to others; "" = nothing. */
+/* A group's relations to others; "" = none. */
 struct ties {
-	char fast[SKV_MAX_NAME + 1]; /* its fast tier */
-	char slow[SKV_MAX_NAME + 1]; /* whose fast tier it is */
+	char fast[SKV_MAX_NAME + 1]; /* fast tier of the group */
+	char slow[SKV_MAX_NAME + 1]; /* group whose fast tier this is */
 };
 
 /* From the partition, if that is here: a view sums up all instances of the group. */

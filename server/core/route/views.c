@@ -1,5 +1,5 @@
 /*
- * views.c - one object wherever it is, storages with slab files added up; tenants, counters.
+ * views.c - an object in any partition, storages with slab files added up; tenants, counters.
  */
 #include "at.h"
 
@@ -58,7 +58,7 @@ static const char *small_disk(struct skv_arena *a, uint64_t room, uint64_t capac
 	return skv_arena_strndup(a, text, (size_t)n);
 }
 
-/* What follows from the sums over its partitions. */
+/* Computes the values that follow from the sums over the storage's partitions. */
 static int tell_room(struct skv_arena *a, struct skv_storage_view *v)
 {
 	const uint64_t capacity = v->spec.capacity, fs_free = v->fs_free_bytes;
@@ -74,8 +74,9 @@ static int tell_room(struct skv_arena *a, struct skv_storage_view *v)
 	return v->problem ? SKV_OK : SKV_E_NOMEM;
 }
 
-/* What follows from the sums over partitions; what one of several has is for the manager that adds
- * up. Leases of capacity that are on their way from one to another are in none. */
+/* Computes the values that follow from the sums over partitions. Values of one of several managers
+ * are left to the manager that adds up. Leases of capacity that are in transit are in none of the
+ * sums. */
 int route_tell_totals(struct skv_cluster *c, struct skv_arena *a, struct skv_storage_view *v,
 		      uint32_t n)
 {

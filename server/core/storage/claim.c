@@ -56,7 +56,7 @@ static uint64_t least_incarnation(const struct skv_core *c)
 	return (uint64_t)c->number << PARTITION_SHIFT;
 }
 
-/* Those of this partition that the directory has. */
+/* Lists this partition's owner files in the directory. */
 static int list_owners(const struct device *d, struct skv_storage *s,
 		       const struct skv_storage_owner *mine,
 		       struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
@@ -267,7 +267,8 @@ static int refuse(struct device *d, const struct skv_storage_owner *o, struct sk
 
 /* ---- how far the journal had come ------------------------------------------------------------ */
 
-/* What is durable now; `loaded`: as it was when this ownership began. False: it is not owned. */
+/* Returns the horizon that is durable now; `loaded`: as of when this ownership began. False: the
+ * partition is not owned. */
 static bool horizon_now(struct skv_core *c, bool loaded, struct skv_storage_horizon *out)
 {
 	const struct partition *p;
@@ -343,7 +344,7 @@ static int claim_again(struct device *d, struct skv_storage *s,
 	return rc == SKV_E_CONFLICT ? refuse(d, mine, err) : rc;
 }
 
-/* Its bytes may wait for a lost node, so claim_look does not read them. */
+/* Keeps the file. Its bytes may wait for a lost node, so claim_look does not read them. */
 static int keep_file(struct device *d, struct skv_storage *s, const struct skv_storage_owner *mine,
 		     struct skv_error *err)
 {
@@ -469,7 +470,8 @@ static int judge_all(struct device *d, const struct skv_storage_owner *v, uint32
 	return rc;
 }
 
-/* What cannot be removed now is removed by the next owner: it returns the lowest that is left. */
+/* Removes older owner files. Files that cannot be removed now are left to the next owner: returns
+ * the lowest incarnation left. */
 static uint64_t sweep(struct device *d, const struct skv_storage_owner *v, uint32_t n,
 		      const struct skv_storage_owner *mine)
 {
@@ -502,7 +504,7 @@ static int make_claim(struct device *d, const struct skv_storage_owner *v, uint3
 		if (rc == SKV_E_NO_SPACE && i == 0) {
 			sweep(d, v, n, mine);
 			rc = SKV_OK;
-		/* its creator died meanwhile, or left it */
+		/* the file's creator died meanwhile, or left it */
 		} else if (rc == SKV_E_IN_USE || (rc == SKV_E_CONFLICT && adopting)) {
 			rc = incarnation_above(d->core, mine->incarnation, mine, err);
 		} else if (rc == SKV_E_CONFLICT) {
@@ -538,7 +540,7 @@ static int first_look(struct device *d, struct skv_error *err)
 		rc = judge_all(d, v, n, &mine, adopting, err);
 	if (rc == SKV_OK) {
 		rc = find_owner(d->core, &mine, err);
-		if (rc == SKV_E_NOT_FOUND) /* it was long until the file was there */
+		if (rc == SKV_E_NOT_FOUND) /* creating the file took too long */
 			rc = outdated(d, err);
 	}
 	if (rc != SKV_OK) {

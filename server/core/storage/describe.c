@@ -1,5 +1,5 @@
 /*
- * describe.c - what a storage's device was told that may change: its fs-masters, its paths as
+ * describe.c - the changeable description of a storage's device: its fs-masters, its paths as
  * clients see them, what its owner stores with it.
  *
  * Under the write lock, or before the device is shared.
@@ -75,7 +75,7 @@ int device_describe(struct device *d, const struct skv_storage_spec *s)
 
 void device_forget_description(struct device *d)
 {
-	assert(!d->running); /* its thread reads them */
+	assert(!d->running); /* the device's thread reads these fields */
 	skv_free(d->client_root);
 	skv_free(d->client_mount);
 	skv_free(d->extra);

@@ -110,7 +110,8 @@ static void close_storage(struct device *d)
 	d->storage = NULL;
 	skv_mutex_unlock(&d->lock);
 	skv_storage_close(s);
-	atomic_store(&d->next_first, 0); /* its files are checked again when it is opened again */
+	/* The files are checked again when the storage is opened again. */
+	atomic_store(&d->next_first, 0);
 	atomic_store(&d->files_checked, false);
 }
 
@@ -278,9 +279,9 @@ static void *device_thread(void *arg)
 
 int device_start(struct device *d)
 {
+	/* Manual: stepped by skv_cluster_tick; counted: device_step has nothing to do. */
 	if (d->core->o.manual || d->ops->counted)
-		return SKV_OK; /* manual: stepped by skv_cluster_tick; counted: device_step has
-				* nothing to do */
+		return SKV_OK;
 	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
 		return SKV_E_NOMEM;
 	d->running = true;
@@ -398,8 +399,9 @@ void devices_sweep(struct skv_core *c)
 {
 	struct device *d;
 
+	/* The call in turn may be using the devices' names: the next load removes them. */
 	if (!turn_try(c))
-		return; /* its call may be using their names: the next load removes them */
+		return;
 	while ((d = take_unused(c)) != NULL)
 		device_destroy(d);
 	turn_leave(c);

@@ -1,6 +1,6 @@
 /*
- * device_look.c - what a storage's threads see: the partition's view of it, and its opened file
- * system; and how they wake its own thread.
+ * device_look.c - the state that a storage's threads see: the partition's view of the storage, and
+ * its opened file system. Also wakes the storage's own thread.
  *
  * Takes core->lock or d->lock briefly.
  */

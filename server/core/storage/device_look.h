@@ -1,5 +1,6 @@
 /*
- * device_look.h - what a storage's threads see: the partition's view of it, and its file system.
+ * device_look.h - the state that a storage's threads see: the partition's view of the storage, and
+ * its file system.
  */
 #ifndef SKV_CORE_STORAGE_DEVICE_LOOK_H
 #define SKV_CORE_STORAGE_DEVICE_LOOK_H

@@ -1,5 +1,5 @@
 /*
- * device_node.c - what a memory node says of itself when it is probed: its epoch, its writers.
+ * device_node.c - reads a memory node's report when the node is probed: its epoch, its writers.
  *
  * On the device's thread, which owns the list of epochs.
  */

@@ -1,5 +1,5 @@
 /*
- * device_node.h - what a memory node says of itself when it is probed.
+ * device_node.h - reads a memory node's report when the node is probed.
  */
 #ifndef SKV_CORE_STORAGE_DEVICE_NODE_H
 #define SKV_CORE_STORAGE_DEVICE_NODE_H

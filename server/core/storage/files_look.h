@@ -11,7 +11,7 @@ struct skv_storage;
  * next bad one; with `small`, reads a small file beside them (SKV_PROBE_READ). Bad files are
  * reported to the partition, and what the storage as a whole is found to be, to health.c. */
 void files_look(struct device *d, struct skv_storage *s, bool small);
-/* Its files were not checked, or the check failed: earlier findings do not count. */
+/* Discards earlier findings: the files were not checked, or the check failed. */
 void files_doubt_all(struct device *d);
 
 #endif

@@ -160,7 +160,7 @@ static bool watch_locked(struct device *d, struct health_news *n) SKV_REQUIRES(d
 	count_change(d, writes, reads);
 	n->level = writes == STORAGE_WELL     ? SKV_LOG_INFO
 		   : writes == STORAGE_FAILED ? SKV_LOG_ERROR
-					      : SKV_LOG_WARN; /* it may only be late */
+					      : SKV_LOG_WARN; /* the write may only be late */
 	snprintf(n->text, sizeof n->text, "'%s' %s%s", d->name,
 		 writes == STORAGE_WELL ? "is healthy"
 		 : reads ? "takes no new blocks, those that it has are read: "

@@ -9,10 +9,11 @@
 
 /* A call begins. Of calls that run side by side the oldest counts. */
 void health_begin(struct device *d, enum call_kind kind);
-/* It has returned. answers: the file system did what was asked; waits: other calls of this kind
- * have not returned. */
+/* Ends a call that has returned. answers: the file system did what was asked; waits: other calls of
+ * this kind have not returned. */
 void health_end(struct device *d, enum call_kind kind, bool answers, bool waits);
-/* What is known from now on. The problem is for the log: "" = the status' text, NULL = none. */
+/* Sets the health known from now on. `problem` is for the log: "" = the status' text, NULL =
+ * none. */
 void health_note(struct device *d, enum call_kind kind, int rc, const char *problem);
 
 struct health_news {

@@ -20,14 +20,14 @@
 #include <storage/device.h>
 #include "device_look.h"
 
-#define FIRST_FILE (64ull << 20) /* bytes of the first slab file, if creating files allocates their
-				  * space */
-#define SHORT_GRAIN (1ull << 20) /* slab files that are shortened to what a disk has are multiples
-				  * of it */
+/* Bytes of the first slab file, if creating files allocates their space. */
+#define FIRST_FILE (64ull << 20)
+/* Slab files that are shortened to what a disk has are multiples of it. */
+#define SHORT_GRAIN (1ull << 20)
 #define GROW_FULL_MS 5000u /* before a full file system is retried */
 #define GROW_RETRY_MS 200u
 
-/* Its files are allocated when they are made, in the units of a file system. */
+/* Returns true for files that are allocated when they are made, in units of a file system. */
 static bool may_shorten(const struct device *d) { return !d->ops->chunked && !d->ops->steady; }
 
 /* Many short files would be searched and checked for little. */

@@ -74,7 +74,7 @@ static void took_step(struct device *d, uint64_t fence, const struct volume_file
 			f->version = is->version;
 			f->removed = is->removed;
 		}
-		c->events->volume_freed(c->partition); /* there may be room for another file */
+		c->events->volume_freed(c->partition); /* another file may fit now */
 	}
 	core_unlock(c);
 }

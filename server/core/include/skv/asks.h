@@ -16,7 +16,7 @@
 struct skv_peer_call {
 	enum skv_operation op;
 	uint32_t partition;
-	const char *tenant; /* who asks; NULL or "": all tenants */
+	const char *tenant; /* tenant of the caller; NULL or "": all tenants */
 	const char *name;   /* in the path; NULL: none */
 	const struct skv_page *page; /* of a list; NULL: none */
 	enum skv_put how;   /* of a put; and the next: NULL: whatever version the group has */

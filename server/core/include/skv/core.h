@@ -40,28 +40,25 @@ struct skv_core_options {
 	uint32_t lease_max_ms;          /* default 60000 */
 	uint32_t session_default_ms;    /* default 30000 */
 	uint32_t session_max_ms;        /* default 600000 */
-	uint32_t grace_ms;              /* grace after a session's deadline; default 2000 for local
-					 * files */
-	uint32_t grace_max_ms;          /* the longest grace that a start may ask for; default 0:
-					 * grace_ms */
+	uint32_t grace_ms; /* grace after a session's deadline; default 2000 for local files */
+	uint32_t grace_max_ms; /* the longest grace that a start may ask for; default 0: grace_ms */
 	/* Limit of deadline plus grace of `relaxed` starts; 0, the default: no start is relaxed.
 	 * After a power loss, which may have lost such starts, free slots of external storages are
 	 * not reused for this long. */
 	uint32_t relaxed_ms;
 	uint32_t max_sessions;          /* open sessions; default 65536 */
 	uint32_t max_remembered;        /* ended request ids kept; default 262144 */
-	uint32_t leased_percent;        /* limit of leased bytes, of an instance's share;
-					 * default 90 */
-	uint32_t open_percent;          /* limit of open sessions' bytes, of the storages' capacity;
-					 * default 50 */
+	uint32_t leased_percent; /* limit of leased bytes, of an instance's share; default 90 */
+	/* Limit of open sessions' bytes, of the storages' capacity; default 50. */
+	uint32_t open_percent;
 	uint32_t free_percent; /* eviction keeps at most this much free, by demand; default 2 */
-	uint64_t journal_limit;         /* bytes; default 256 MiB; a checkpoint's size if that is
-					 * more. A checkpoint begins at a quarter of it, or later:
-					 * when the journal is half as long as the checkpoint */
-	bool adopt; /* on first ownership: take over slab directories that another copy of the
-		     * store, now stopped for good, has used since. The state counts as rolled back:
-		     * free slots are not reused for session_max_ms and the grace, and blocks
-		     * without a checksum are dropped */
+	/* bytes; default 256 MiB; a checkpoint's size if that is more. A checkpoint begins at a
+	 * quarter of it, or later: when the journal is half as long as the checkpoint. */
+	uint64_t journal_limit;
+	/* On first ownership: take over slab directories that another copy of the store, now
+	 * stopped for good, has used since. The state counts as rolled back: free slots are not
+	 * reused for session_max_ms and the grace, and blocks without a checksum are dropped. */
+	bool adopt;
 	/* Called on a thread of the core, perhaps several times, when the ownership of a partition
 	 * has been given up because loading it has failed ten times in a row: a new process that
 	 * reopens the store may succeed (`why` is SKV_E_NOT_READY). Or somebody has to act first:
@@ -70,16 +67,18 @@ struct skv_core_options {
 	 * two leases. NULL = keep trying. */
 	void (*hopeless)(void *ctx, int why);
 	void *hopeless_ctx;
-	uint64_t instance_idle_ms; /* instances that hold nothing are dropped after so long without
-				    * a call that uses them; 0, the default: never */
+	/* Instances that hold nothing are dropped after so long without a call that uses them; 0,
+	 * the default: never. */
+	uint64_t instance_idle_ms;
 	bool standby_cold; /* a standby does not keep the partition loaded */
 	bool assigned; /* owns nothing until skv_cluster_may_own says what; else it may own all */
 	bool manual;               /* tests: no timer threads; the test calls skv_cluster_tick */
-	const char *storage_roots; /* directories that storages may lie below, separated by commas;
-				    * NULL or "" = any. Borrowed */
+	/* Directories that storages may lie below, separated by commas; NULL or "" = any.
+	 * Borrowed. */
+	const char *storage_roots;
 	const char *fs_master_token_file; /* token for fs-masters; NULL or "" = none */
-	const char *boot_id;            /* tests: 36 characters instead of the machine's boot id;
-					 * NULL = the real one */
+	/* Tests: 36 characters instead of the machine's boot id; NULL = the real one. */
+	const char *boot_id;
 };
 
 #define SKV_MAX_PARTITIONS 16u /* of a store; a slab directory has an owner file of each */
@@ -91,8 +90,9 @@ void skv_core_options_init(struct skv_core_options *o);
 
 /* Options that no core reads. */
 struct skv_cluster_options {
-	uint32_t partitions; /* how many, at least: the store may have more, those that were ever
-			      * used in it; up to SKV_MAX_PARTITIONS. 0: only the first */
+	/* How many, at least: the store may have more, those that were ever used in it; up to
+	 * SKV_MAX_PARTITIONS. 0: only the first. */
+	uint32_t partitions;
 	skv_family_fn *family; /* NULL: there are no families */
 };
 
@@ -110,8 +110,8 @@ void skv_cluster_shutdown(struct skv_cluster *c);
  * still is after timeout_ms; skv_cluster_destroy would wait for it, so the process should exit
  * without it. */
 bool skv_cluster_quiet(struct skv_cluster *c, uint32_t timeout_ms);
-void skv_cluster_destroy(struct skv_cluster *c); /* after shutdown, or without it: like a crash of
-						  * the process */
+/* After shutdown, or without it: like a crash of the process. */
+void skv_cluster_destroy(struct skv_cluster *c);
 
 enum skv_core_state { SKV_CORE_STANDBY, SKV_CORE_RECOVERING, SKV_CORE_READY, SKV_CORE_STOPPED };
 /* Of several partitions: READY if one is, at least, and no other one is being loaded or about to be
@@ -198,7 +198,7 @@ int skv_cluster_read_secret(struct skv_cluster *c, struct skv_error *err);
  * system. The puts of storages ask it themselves, for those without fs-masters; others do before
  * they touch directories. */
 int skv_cluster_root_allowed(const struct skv_cluster *c, const char *root, struct skv_error *err);
-/* What a put may do. */
+/* The permitted effects of a put. */
 enum skv_put {
 	SKV_PUT_ANY, /* make the object, or change it */
 	/* make it: SKV_E_CONFLICT, field "name" (of an instance "id"), if it exists; that one stays
@@ -283,9 +283,9 @@ int skv_cluster_files(struct skv_cluster *c, const char *storage, struct skv_are
 int skv_cluster_file_put(struct skv_cluster *c, const char *storage,
 			 const struct skv_file_wish *wish, struct skv_error *err);
 
-/* What each tenant may have in all partitions of this manager, of each spec the limits; 0 = any
- * number. `others`: what tenants may have that are not among the n. They count from the next call
- * on; what exceeds one stays. One thread at a time. SKV_E_NOMEM: some are set. */
+/* Sets each tenant's limits for all partitions of this manager, for each spec; 0 = any number.
+ * `others`: limits of tenants that are not among the n. The limits apply from the next call on;
+ * existing objects over a limit stay. One thread at a time. SKV_E_NOMEM: some are set. */
 int skv_cluster_tenants_set(struct skv_cluster *c, const struct skv_tenant_view *v, uint32_t n,
 			    const struct skv_tenant_spec *others);
 /* May the tenant have one more instance, or page space, in what this manager owns? SKV_E_QUOTA,
@@ -298,7 +298,8 @@ int skv_cluster_tenant_room(struct skv_cluster *c, const char *tenant, bool spac
 int skv_cluster_tenant_check(struct skv_cluster *c, const char *tenant, struct skv_error *err);
 /* Seconds until a tenant that is over this rate owes nothing; 0 = it does not. Any thread. */
 unsigned skv_cluster_tenant_wait(struct skv_cluster *c, const char *tenant);
-/* What one has in the partitions that this manager owns; `held_bytes` is 0. Any thread. */
+/* Returns the tenant's usage in the partitions that this manager owns; `held_bytes` is 0. Any
+ * thread. */
 void skv_cluster_tenant_use(struct skv_cluster *c, const char *tenant, struct skv_tenant_use *out);
 
 /* ---- block operations ------------------------------------------------------------------------ */
@@ -515,7 +516,7 @@ struct skv_core_counters {
 #define SKV_CORE_COUNTER_FIELD(name, help) uint64_t name;
 	SKV_CORE_COUNTERS(SKV_CORE_COUNTER_FIELD)
 #undef SKV_CORE_COUNTER_FIELD
-	uint64_t lock_wait_us; /* that lock_waits took; in seconds as a metric */
+	uint64_t lock_wait_us; /* duration of lock_waits; in seconds as a metric */
 };
 /* Counts since skv_cluster_create. Any thread. */
 void skv_cluster_counters_get(const struct skv_cluster *c, struct skv_core_counters *out);

@@ -51,7 +51,7 @@ struct skv_door {
 	bool unknown;          /* SOON: only the store knows, and this thread may not wait for it */
 	bool alone;            /* HERE: the call is for this partition; else for any, or several */
 	struct skv_cluster *part; /* the partition (skv_cluster_part); never NULL */
-	struct skv_core *core;    /* its core, for block operations; never NULL */
+	struct skv_core *core;    /* core for block operations; never NULL */
 	uint64_t given_up;     /* how often it, or not `alone` all, was given up here by then */
 };
 

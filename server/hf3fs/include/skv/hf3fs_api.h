@@ -21,8 +21,8 @@ struct skv_cluster;
 /* Where the clients' page files are and how to stat them, so that a space whose file is lost loses
  * its keys. */
 struct skv_hf3fs_api_files {
-	const char *prefix;    /* SGLang's file_path_prefix with {tenant}; "" = its files are not
-				* watched */
+	/* SGLang's file_path_prefix with {tenant}; "" = its files are not watched. */
+	const char *prefix;
 	const char *vllm_path; /* vLLM's hf3fs_storage_path, the same */
 	uint32_t look_ms;      /* between two looks */
 	/* Stats `path` below `dir`, a path without client input; may block like the file system.
@@ -34,8 +34,8 @@ struct skv_hf3fs_api_files {
 
 struct skv_hf3fs_api_options {
 	bool strict_upstream; /* answer exactly like upstream's server, errors included */
-	uint32_t lease_ms;    /* lease of pages returned by exists and get_page_indices:
-			       * 0..SKV_MAX_LEASE_MS */
+	/* Lease of pages returned by exists and get_page_indices: 0..SKV_MAX_LEASE_MS. */
+	uint32_t lease_ms;
 	uint32_t reserve_ms;  /* time to confirm a reserved page */
 	uint32_t grace_ms;    /* after that, until it may be reserved again */
 	uint32_t retry_ms;    /* how long a call waits while ownership or the store moves */

@@ -19,8 +19,8 @@ struct KvcmAdmin__NodeEndpoint;
 struct kvcm;
 
 struct kvcm_options {
-	const struct kvcm_model *model; /* settings of storages that it creates; copied, its strings
-					 * borrowed; NULL: defaults */
+	/* Settings of storages that it creates; copied, its strings borrowed; NULL: defaults. */
+	const struct kvcm_model *model;
 	uint32_t transfer_ms; /* longest transfer of a client (lease.c); 0 = KVCM_TRANSFER_MS */
 	bool check_writes; /* finishes look whether what they commit was written (meta_finish.c) */
 	const struct KvcmAdmin__NodeEndpoint *own; /* this manager, for getClusterInfo; borrowed */

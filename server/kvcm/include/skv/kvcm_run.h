@@ -1,4 +1,4 @@
-/* kvcm_run.h - what the program does for KVCM's API: first objects, published address, clean-up. */
+/* kvcm_run.h - the program's part of KVCM's API: first objects, published address, clean-up. */
 #ifndef SKV_KVCM_RUN_H
 #define SKV_KVCM_RUN_H
 
@@ -18,8 +18,8 @@ struct kvcm_model {
 	uint64_t storage_file_size; /* 0 = default; never above KVCM_MAX_FILE_SIZE */
 	uint64_t storage_unit;
 	bool any_mount; /* a threefs storage may be on a mount that is not 3FS */
-	const char *mounts; /* "client path=path here,...": maps clients' directories to this
-			     * host's */
+	/* "client path=path here,...": maps clients' directories to this host's. */
+	const char *mounts;
 	/* NULL: directories are named by the store's secret. Else the store ends with this process:
 	 * they are named by `id`, and `owner` (skv_owner_name) is stored beside them, so that
 	 * another process may remove them. */

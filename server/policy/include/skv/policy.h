@@ -45,8 +45,8 @@
  * them. */
 struct skv_policy_block {
 	uint64_t hash; /* skv_policy_hash(): the same when it is written again */
-	uint64_t use;  /* last use: a stamp below 2^44, never decreasing; equal for blocks of one
-			* call */
+	/* Last use: a stamp below 2^44, never decreasing; equal for blocks of one call. */
+	uint64_t use;
 	uint64_t born; /* sequence number of its birth, below 2^47 */
 	uint32_t freq; /* uses since birth, 0..SKV_POLICY_FREQ, saturating */
 	uint32_t tag;  /* the policy's own, 0..SKV_POLICY_TAGS - 1; 0 before birth */
@@ -59,8 +59,8 @@ struct skv_policy_place {
 
 /* Counts of a group. */
 struct skv_policy_counts {
-	uint64_t blocks; /* all blocks, queued or not: including one being born, without one
-			  * evicted */
+	/* All blocks, queued or not: including one being born, without one evicted. */
+	uint64_t blocks;
 	/* In each queue: only candidates, and with `leaf_first` not every block with children. One
 	 * in several heaps (one per size class) counts in each. */
 	uint64_t queued[SKV_POLICY_QUEUES];
@@ -82,18 +82,19 @@ struct skv_policy_ops {
 	/* A block was created; `last`: the last of the blocks written together. May set freq and
 	 * tag. NULL: nothing to do. */
 	void (*born)(void *state, struct skv_policy_block *b, bool last);
-	/* What born() makes of the tag where nothing is known of the block's key: of one that was
-	 * born while there was no state. NULL: 0. */
+	/* Returns the tag that born() gives a block without a known key: a block that was born
+	 * while there was no state. NULL: 0. */
 	uint32_t (*tag_born)(bool last);
 	/* A block that is older than the state: after a restart (`own`: the tag is this policy's),
 	 * or after a change of policy. Once per block, before it is placed; `hash` is not valid.
 	 * NULL: nothing to do. */
 	void (*adopt)(void *state, struct skv_policy_block *b, bool own);
-	/* Its queue and key. May set freq and tag. */
+	/* Returns the block's queue and key. May set freq and tag. */
 	struct skv_policy_place (*place)(void *state, struct skv_policy_block *b);
-	/* It is the top there (key without SKV_POLICY_INNER; queue and key may be another
-	 * policy's). True: it may go. False: it is placed again; freq and tag may have changed. An
-	 * unused block must reach the top only finitely often before it may go. */
+	/* Called when the block is the top there (key without SKV_POLICY_INNER; queue and key may
+	 * be another policy's). Returns true if the block may be evicted. False: the block is
+	 * placed again; freq and tag may have changed. An unused block must reach the top only
+	 * finitely often before it may go. */
 	bool (*look)(void *state, struct skv_policy_block *b, struct skv_policy_place at);
 	/* Ranks the tops of the group's queues, as they stand: the lowest is examined first; equal:
 	 * least recently used. Constant between calls of functions other than place(), look() and
@@ -102,7 +103,8 @@ struct skv_policy_ops {
 	/* The last use by which the top there is compared with blocks of other groups. NULL: its
 	 * own. */
 	uint64_t (*last_use)(void *state, struct skv_policy_place at);
-	/* It was chosen as above and is evicted from there. NULL: nothing to do. */
+	/* Called when the block was chosen as above and is evicted from there. NULL: nothing to
+	 * do. */
 	void (*evicted)(void *state, const struct skv_policy_block *b, struct skv_policy_place at);
 	/* Is a block about to be born (only `hash` is valid) worth more than the one at the top
 	 * there, which would be evicted for it? NULL: always. */

@@ -45,8 +45,8 @@ enum { SKV_PLANE_META = 1, SKV_PLANE_ADMIN = 2, SKV_PLANE_DEBUG = 4, SKV_PLANE_A
 struct skv_route {
 	const char *name;    /* in /metrics and logs */
 	const char *method;  /* of HTTP; NULL: none */
-	const char *pattern; /* segments in braces are parameters, in order
-				skv_request.param[0], [1] */
+	/* Segments in braces are parameters, in order skv_request.param[0], [1] */
+	const char *pattern;
 	enum role role;
 	unsigned flags;
 	unsigned planes;
@@ -58,7 +58,7 @@ struct skv_route {
 	void (*write)(struct skv_request *c);
 };
 
-/* What a request's header says besides the target. gRPC has none of it. */
+/* The fields of a request's header besides the target. gRPC has none of them. */
 struct skv_head {
 	const char *content_type; /* NULL: none; the same for the next */
 	const char *accept;
@@ -73,7 +73,7 @@ struct skv_api {
 	const struct skv_route *routes;
 	size_t n_routes;
 	size_t state_size; /* size of skv_request.state: zeroed for each call, in its arena */
-	void *ctx;         /* its own; NULL: none */
+	void *ctx;         /* context of the API; NULL: none */
 	/* Does an unknown path belong to this API, whatever the prefixes? NULL: by prefix only. */
 	bool (*owns)(const char *path);
 	bool slash_redirect; /* a path followed by '/' is redirected (307) to the path itself */
@@ -105,7 +105,7 @@ struct skv_api {
 
 #define SKV_APIS_MAX 4
 
-/* What a transport serves. */
+/* The APIs that a transport serves. */
 struct skv_apis {
 	const struct skv_api *v[SKV_APIS_MAX];
 	size_t n;
@@ -125,7 +125,7 @@ struct route_param {
 int skv_route_find(const struct skv_apis *apis, const char *method, const char *path,
 		   const struct skv_api **api, const struct skv_route **out,
 		   struct route_param params[ROUTE_PARAMS], struct skv_error *err);
-/* What a connection asked for last: clients of an engine ask for the same again and again. */
+/* The last route of a connection: clients of an engine request the same route again and again. */
 struct skv_route_memo {
 	char method[8], path[184]; /* "": none; longer ones are not kept */
 	const struct skv_api *api;

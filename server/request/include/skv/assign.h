@@ -14,16 +14,17 @@
 
 struct skv_assign_member {
 	const char *id; /* no two are the same */
-	bool leaves;    /* it gets none, and gives up what it has */
+	bool leaves;    /* the member gets no partition, and gives up those it has */
 };
 
 /* Indexes of members, or SKV_NOBODY. */
 struct skv_assign_partition {
 	uint32_t has;   /* owns it now */
-	uint32_t shuns; /* gives it up just now, or has just lost it: is given it only if no other
-			 * one is there, so others may get more than their share */
-	uint32_t home;  /* an administrator has moved it there: gets it, unless it leaves or
-			 * shuns it */
+	/* Gives it up just now, or has just lost it: is given it only if no other one is there, so
+	 * others may get more than their share. */
+	uint32_t shuns;
+	/* An administrator has moved it there: gets it, unless it leaves or shuns it. */
+	uint32_t home;
 };
 
 /* should[i]: index of the member that should own partition i; SKV_NOBODY everywhere if none stays.

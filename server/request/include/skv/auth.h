@@ -41,8 +41,8 @@ struct auth {
 	char *path; /* NULL = no tokens: everybody is admin of "default" */
 	struct skv_rwlock lock;
 	struct auth_table file, stored; /* protected by lock */
-	uint64_t stored_turn;           /* protected by lock: of the reading that made `stored`;
-					 * 0 = none has yet */
+	/* Protected by lock: of the reading that made `stored`; 0 = none has yet. */
+	uint64_t stored_turn;
 	atomic_uint_fast64_t turns;     /* of readings that have begun */
 	bool uses_store;                /* set once: there will be a `stored` */
 	struct auth_token given[AUTH_GIVEN_MAX]; /* protected by lock */
@@ -50,7 +50,7 @@ struct auth {
 	char manager[33]; /* set once */
 };
 
-/* What the Authorization header contained, or the certificate. */
+/* The result of checking the Authorization header, or the certificate. */
 enum credentials {
 	CREDENTIALS_NONE,
 	CREDENTIALS_MALFORMED, /* no token in a known form */

@@ -68,16 +68,17 @@ struct skv_origin {
 /* Of a call, in it. */
 struct skv_forwarding {
 	const struct skv_origin *origin; /* NULL: its transport cannot */
-	const char *came; /* its header SKV_FORWARDED, from its transport: another manager sent
-			   * it here; NULL: none did */
-	bool asked;                      /* what follows is known */
-	bool stays;                      /* it is not sent on */
-	bool redirects;                  /* it is answered with the owner's address */
+	/* The header SKV_FORWARDED, from the transport, of a call that another manager forwarded;
+	 * NULL: not forwarded. */
+	const char *came;
+	bool asked;                      /* the following fields are known */
+	bool stays;                      /* the call is not forwarded */
+	bool redirects;                  /* the call is answered with the owner's address */
 	bool sent;                       /* and has not come back yet */
-	bool answered;                   /* what it has as answer is another manager's */
-	bool refused;                    /* who was asked last is not the owner, or not ready */
+	bool answered;                   /* the answer is another manager's */
+	bool refused; /* the manager that was asked last is not the owner, or not ready */
 	bool moved;                      /* for the first time: it may be elsewhere by now */
-	bool parts;                      /* it is for several owners: not sent on as a whole */
+	bool parts; /* the call is for several owners: not forwarded as a whole */
 	uint64_t again_ms;               /* not before then */
 	char id[SKV_FORWARD_ID + 1];     /* "" = none yet */
 };
@@ -97,7 +98,7 @@ void skv_forward_stop(struct skv_forward *f);
 bool skv_forward_call(struct skv_request *c, int status);
 /* A part of a call that is for several owners: one for each of them. Lives as long as the call. */
 struct skv_part {
-	uint32_t partition;    /* one that its owner has, */
+	uint32_t partition;    /* a partition of the part's owner, */
 	uint32_t partitions;   /* and bits of all that are asked about */
 	char url[SKV_URL_MAX];
 	char owner[SKV_OWNER_NAME];

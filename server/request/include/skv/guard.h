@@ -15,7 +15,7 @@
 #include <skv/hold.h>
 #include <skv/lock.h>
 
-#define SKV_GUARD_EVERY_MS 1000u /* one wrong token more */
+#define SKV_GUARD_EVERY_MS 1000u /* time that permits another wrong token */
 #define SKV_GUARD_SETS 256u
 #define SKV_GUARD_WAYS 4u
 #define SKV_GUARD_KNOWN 8192u
@@ -34,7 +34,7 @@ struct skv_guard {
 	} peers[SKV_GUARD_SETS][SKV_GUARD_WAYS];
 };
 
-/* One token that was shown. */
+/* A token that was shown. */
 struct skv_guard_try {
 	const uint8_t *address; /* of skv_hold_address */
 	uint64_t token;         /* a part of its hash */

@@ -22,11 +22,11 @@ struct sockaddr;
 
 struct skv_hold_options {
 	uint64_t total;          /* bytes of all calls */
-	uint64_t one;            /* a call that holds no more than this exceeds no limit while
-				  * nothing else is held */
+	/* A call that holds no more than this exceeds no limit while nothing else is held. */
+	uint64_t one;
 	unsigned reserve_percent; /* percent of total reserved for small calls */
-	unsigned tenant_percent;  /* percent of total that one tenant's large calls may hold; 100 =
-				   * no separate limit */
+	/* Percent of total that one tenant's large calls may hold; 100 = no separate limit. */
+	unsigned tenant_percent;
 	unsigned address_percent; /* the same per address */
 };
 
@@ -38,11 +38,11 @@ struct skv_holds {
 	atomic_uint_fast64_t bytes;             /* of all calls */
 	struct skv_mutex lock;
 	uint64_t large_bytes;                        /* protected by lock */
-	struct skv_holder *holders[SKV_HOLDERS];     /* protected by lock: tenants and addresses
-							with large calls */
+	/* Protected by lock: tenants and addresses with large calls. */
+	struct skv_holder *holders[SKV_HOLDERS];
 };
 
-/* What one call holds. One thread at a time. */
+/* The bytes that a call holds. One thread at a time. */
 struct skv_hold {
 	uint8_t address[SKV_ADDRESS_BYTES]; /* owner: skv_hold_address */
 	const char *tenant;                 /* NULL or "": none; constant until the release */

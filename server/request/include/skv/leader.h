@@ -23,7 +23,7 @@ struct leader_of {
 	char owner[SKV_OWNER_NAME]; /* the owner that the rest describes; "" = none yet */
 	char url[SKV_URL_MAX];      /* for clients; "" = not found yet */
 	char peer[SKV_URL_MAX];     /* for managers; the same */
-	char token[SKV_PEER_TOKEN]; /* that managers show; "" = not looked for, or none */
+	char token[SKV_PEER_TOKEN]; /* token that managers show; "" = not looked for, or none */
 	uint64_t since_ms;          /* when it was first seen */
 	uint64_t looked_ms;
 	bool looking;

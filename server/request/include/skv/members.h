@@ -49,7 +49,7 @@ struct skv_members {
 	struct skv_mutex lock; /* of what follows */
 	struct skv_cond wake;
 	bool stopping;
-	bool leaving; /* it says that it is drained */
+	bool leaving; /* the published document says that this manager is drained */
 	struct member_sighting *seen; /* as of the last look */
 	uint32_t n_seen;
 	struct skv_homes homes; /* the same */
@@ -60,7 +60,7 @@ struct skv_member {
 	const char *name; /* skv_owner_name */
 	const char *peer; /* where managers reach it */
 	const char *url;  /* for clients; "" = not published */
-	bool draining;    /* it is, or was when it told last */
+	bool draining;    /* the manager is draining, or was when it last published */
 };
 
 /* Renews this manager's document three times per lease, from now on; `peer` outlives it.
@@ -70,13 +70,13 @@ int skv_members_start(struct skv_members *m, struct skv_cluster *cluster, const 
 /* Removes the document. Blocks as long as a call of the store does. Nothing if it was not started,
  * or is stopped. */
 void skv_members_stop(struct skv_members *m);
-/* Those that are there, this one too, in `a`: all that have published where managers reach them,
- * but for those whose documents stand still, or whose process is provably gone. One without
- * such a document, of an earlier version, counts. Blocks. Any thread. */
+/* Lists the present members, including this one, in `a`: all that have published an address for
+ * managers, except those whose documents stand still, or whose process is provably gone. A member
+ * of an earlier version, without such a document, counts. Blocks. Any thread. */
 int skv_members_list(struct skv_service *s, struct skv_arena *a, struct skv_member **out,
 		     uint32_t *n, struct skv_error *err);
 
-/* What a member has said that is there, as of the last look. */
+/* The published state of a present member, as of the last look. */
 struct skv_member_seen {
 	char id[SKV_OWNER_NAME]; /* of the process: skv_node_process */
 	uint64_t since_ms; /* when its newest document was seen first, skv_now_ms */
@@ -84,9 +84,9 @@ struct skv_member_seen {
 	bool draining;
 	char peer[SKV_URL_MAX]; /* "" = of an earlier version */
 };
-/* Those whose documents do not stand still and whose process is not provably gone; `*out` is the
- * caller's, to be freed (skv_free). Never blocks on the store; any thread. SKV_E_NOMEM, then *out
- * is NULL. */
+/* Lists the members whose documents do not stand still and whose process is not provably gone;
+ * `*out` is the caller's, to be freed (skv_free). Never blocks on the store; any thread.
+ * SKV_E_NOMEM, then *out is NULL. */
 int skv_members_seen(struct skv_members *m, struct skv_member_seen **out, uint32_t *n);
 /* Which of v[0..n) partition `number` was moved to, as of the last look; UINT32_MAX: none, or none
  * that is there and not drained, or several have that address. */

@@ -32,8 +32,8 @@ void skv_node_retire(struct skv_cluster *cluster, const char *kind);
 int skv_node_text(struct skv_cluster *cluster, const char *kind, const char *owner,
 		  struct skv_arena *a, const char **text, struct skv_error *err);
 
-/* What the owner names of a process's partitions have in common: all before the last '.'. `out` has
- * SKV_OWNER_NAME bytes. */
+/* Returns the common part of the owner names of a process's partitions: all before the last '.'.
+ * `out` has SKV_OWNER_NAME bytes. */
 void skv_node_process(const char *owner, char *out);
 
 /* Documents of that kind of all managers that are not provably dead; the name is the manager's. */

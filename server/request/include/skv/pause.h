@@ -26,7 +26,7 @@ struct skv_wait {
 	int (*run)(struct skv_request *c); /* runs it once more */
 	struct skv_request *next;
 	uint64_t since_ms, until_ms, again_ms; /* 0: it has not waited yet */
-	int status;                            /* what it ended with */
+	int status;                            /* result of the wait */
 };
 
 struct skv_pause {

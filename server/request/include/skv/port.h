@@ -1,4 +1,4 @@
-/* port.h - what a transport serves on a port, where, and for how many clients. */
+/* port.h - the ports of a transport: address, API, and limit of clients. */
 #ifndef SKV_PORT_H
 #define SKV_PORT_H
 
@@ -21,8 +21,8 @@ struct skv_port_options {
 	uint32_t max_connections;
 	uint32_t max_connections_per_ip; /* 0 = no separate limit */
 	uint32_t max_streams;       /* gRPC: concurrent calls per connection */
-	uint32_t hold_ms;           /* HTTP, inherited socket: clients wait until skv_httpd_open,
-				     * but at most this long */
+	/* HTTP, inherited socket: clients wait until skv_httpd_open, but at most this long. */
+	uint32_t hold_ms;
 	uint32_t idle_timeout_ms;   /* idle or too slow connections and calls end after this */
 };
 

@@ -1,11 +1,11 @@
 /*
- * request.h - one call of an operation, independent of the transport: HTTP and gRPC embed it in
- * their requests.
+ * request.h - a call of an operation, independent of the transport: HTTP and gRPC embed it in their
+ * requests.
  *
  * Life cycle: skv_request_init once; for each call fill route and parameters; skv_request_open;
  * skv_request_authorize; fill the body; skv_request_run; when complete skv_request_finish on any
  * one thread; skv_request_reset. After skv_request_run has returned SKV_PENDING only the completion
- * may touch it.
+ * may touch the request.
  */
 #ifndef SKV_REQUEST_H
 #define SKV_REQUEST_H
@@ -34,8 +34,7 @@ struct skv_request {
 	const struct skv_api *api;     /* NULL: not known yet */
 	const struct skv_route *route; /* NULL: none */
 	void *state;                   /* the API's, see skv_api.state_size */
-	const char *path;              /* HTTP: as received, not decoded, without the query; else
-					* NULL */
+	const char *path; /* HTTP: as received, not decoded, without the query; else NULL */
 	struct route_param param[ROUTE_PARAMS];
 	struct skv_target target; /* NONE: no object, several, or not known yet */
 	struct skv_door door;     /* where that is, since it began to run: skv_request_find */
@@ -49,14 +48,14 @@ struct skv_request {
 	struct skv_done done; /* called once after SKV_PENDING, from another thread */
 	struct job job;
 	struct skv_wait wait;
-	struct skv_forwarding forwarding; /* its origin is the transport's to set */
-	bool guarded;    /* its address showed too many wrong tokens */
+	struct skv_forwarding forwarding; /* the transport sets the origin */
+	bool guarded;    /* the client's address showed too many wrong tokens */
 	bool dispatched; /* the operation ran or runs */
 	bool asks;       /* other managers, so it runs on a worker */
 	int status;      /* result */
 	struct skv_error err;
 
-	struct skv_hold hold; /* what it holds; its address is the connection's */
+	struct skv_hold hold; /* bytes held by the call; the address is the connection's */
 	struct skv_arena arena;
 	struct skv_buf out; /* the answer */
 	const char *fixed;  /* static answer instead of out */
@@ -64,8 +63,7 @@ struct skv_request {
 	struct skv_cluster
 		*alone;     /* the partition that another manager asks for; NULL: none does */
 	bool created;       /* a put made a new object */
-	bool failed;        /* the answer reports a failure even if the transport's status does
-			     * not */
+	bool failed; /* the answer reports a failure even if the transport's status does not */
 	unsigned http;      /* HTTP status that overrides that of `status`; 0: none */
 	unsigned answer;    /* the transport's status after skv_request_finish; 0 for success */
 	/* Headers of an HTTP answer; the strings live as long as the call. */

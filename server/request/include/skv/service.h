@@ -37,8 +37,8 @@ struct skv_cluster;
 #define SKV_QUEUE_WAIT_MS 30000u /* a blocking call that gets no worker within this time fails */
 
 struct skv_service_options {
-	struct skv_api *const *apis; /* all APIs of any transport; the first one also serves the
-				      * manager's own pages */
+	/* All APIs of any transport; the first one also serves the manager's own pages. */
+	struct skv_api *const *apis;
 	size_t n_apis;
 	const char *tokens_file; /* "" = no tokens: callers are admin of tenant "default" */
 	const char *audit_file;  /* "" = none: skv/audit.h */
@@ -59,8 +59,8 @@ struct skv_service_options {
 };
 
 struct skv_service {
-	struct skv_cluster *cluster; /* outlives the transports; NULL before start, and for an
-				      * fs-master */
+	/* Outlives the transports; NULL before start, and for an fs-master. */
+	struct skv_cluster *cluster;
 	struct auth auth;
 	struct skv_tokens tokens; /* in the store */
 	struct skv_tenants tenants;
@@ -80,16 +80,16 @@ struct skv_service {
 	atomic_uint_fast32_t slow_ms;
 	atomic_bool metrics_open;
 	atomic_uint connections; /* of all ports */
-	atomic_bool connections_told; /* that connections_max was reached */
+	atomic_bool connections_told; /* connections_max was reached and logged */
 	const struct skv_api *apis[SKV_APIS_MAX];
 	size_t n_apis;
 	char url[SKV_URL_MAX]; /* of the first HTTP port */
-	char advertised[SKV_URL_MAX]; /* the same for clients of other managers; "" = not
-				       * published */
+	/* The same for clients of other managers; "" = not published. */
+	char advertised[SKV_URL_MAX];
 	char peer[SKV_URL_MAX]; /* where other managers send calls on to; "" = nowhere */
 	uint32_t id_prefix; /* of generated request ids */
 	atomic_uint_fast32_t id_next;
-	struct skv_holds holds; /* what calls hold */
+	struct skv_holds holds; /* bytes held by calls */
 	atomic_bool leaving;  /* every HTTP answer closes its connection */
 	atomic_bool draining; /* new calls are refused */
 	/* Not ready yet, whatever the core says. */
@@ -120,8 +120,8 @@ int skv_service_reload(struct skv_service *s, struct skv_error *err);
 /* Takes over slow_ms and metrics_open, for calls that end, or begin, from now on. Any
  * thread. */
 void skv_service_change(struct skv_service *s, const struct skv_service_options *o);
-/* What hold_ready waited for (default objects) is done, or is another manager's matter. Any
- * thread. */
+/* Ends the wait of hold_ready, when the default objects are made, or are another manager's task.
+ * Any thread. */
 void skv_service_release_ready(struct skv_service *s);
 /* A new store: until then, calls wait, too. */
 void skv_service_hold_calls(struct skv_service *s);
@@ -148,12 +148,12 @@ struct skv_listen {
 	const char *port_param; /* "http_port" */
 	const char *port_option; /* "--http-port" */
 	const char *name;        /* of an inherited socket: "http" */
-	struct skv_inherited *inherited; /* those; NULL = none */
+	struct skv_inherited *inherited; /* the inherited sockets; NULL = none */
 };
 
 struct skv_bound {
 	int fd; /* listening, not blocking, close on exec */
-	bool inherited; /* it outlives the process */
+	bool inherited; /* the socket outlives the process */
 	int family;
 	uint16_t port;
 	char text[280]; /* "127.0.0.1:7333", "[::1]:7333" */

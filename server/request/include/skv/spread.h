@@ -47,7 +47,7 @@ struct skv_spread {
  * started. `shares`: see above. SKV_E_NOMEM. */
 int skv_spread_start(struct skv_spread *s, struct skv_cluster *cluster, struct skv_members *members,
 		     bool shares, struct skv_error *err);
-/* What is owned stays so. Nothing if it was not started, or is stopped. */
+/* Stops the spreading; owned partitions stay. Does nothing if it was not started, or is stopped. */
 void skv_spread_stop(struct skv_spread *s);
 
 /* A step of the thread, for tests: at `now_ms` of the clock of the members. */

@@ -1,15 +1,16 @@
 /*
- * tenants.h - what each tenant may: which groups and storages it uses and owns.
+ * tenants.h - the rights of each tenant: which groups and storages it uses and owns.
  *
- * The one place where a tenant's rights are looked at, by the operations that name an object. Each
- * tenant of which something was said has a document "tenant/NAME" in the store; all managers read
- * them again when they read the tokens (tokens.h), the one that changes one at once. A group or
- * storage that some tenant names belongs to those that do; one that nobody names is everybody's.
+ * Operations that name an object check a tenant's rights here and nowhere else. Each configured
+ * tenant has a document "tenant/NAME" in the store. All managers reload the documents with the
+ * tokens (tokens.h); the manager that changes a document reloads at once. A group or storage that a
+ * tenant names belongs to the tenants that name it; a group or storage that no tenant names is open
+ * to all.
  *
- * Tenant "default" is the operator's: its callers see all, and its administrators may all. An
- * administrator of another tenant calls only routes of ROUTE_TENANT. Without a tokens file
- * everybody is an administrator of "default". A page space (skv/hf3fs_api.h) is the tenant's whose
- * name is in its own.
+ * Tenant "default" is the operator's: its callers see every tenant's objects, and its
+ * administrators may change all of them. An administrator of another tenant calls only routes of
+ * ROUTE_TENANT. Without a tokens file everybody is an administrator of "default". A page space
+ * (skv/hf3fs_api.h) belongs to the tenant whose name is in the space's name.
  */
 #ifndef SKV_TENANTS_H
 #define SKV_TENANTS_H
@@ -26,7 +27,7 @@
 #define SKV_TENANTS_MAX 4096 /* documents */
 #define SKV_TENANT_GROUPS 256u /* own ones of one tenant, and tokens that its administrators add */
 #define SKV_OPERATOR "default"
-/* What each tenant but the operator's may have, if nothing else is said. */
+/* Default limits of each tenant but the operator's. */
 #define SKV_TENANT_INSTANCES 1000u
 #define SKV_TENANT_SPACES 1000u
 
@@ -35,16 +36,17 @@ struct skv_request;
 
 enum skv_owned { SKV_OWNED_GROUP, SKV_OWNED_STORAGE };
 
-/* Its requests of late. */
+/* A tenant's recent requests. */
 struct skv_meter {
 	struct skv_meter *next;
 	char name[SKV_MAX_NAME + 1];
-	atomic_uint_fast64_t until_us; /* they would last until then at the tenant's rate */
+	/* Time at which the recent requests would be paid for, at the tenant's rate. */
+	atomic_uint_fast64_t until_us;
 };
 
 struct skv_tenant {
 	const char *name;
-	const char *text; /* its document */
+	const char *text; /* document of the tenant */
 	struct skv_tenant_spec spec;
 	struct skv_meter *meter;
 };
@@ -65,7 +67,7 @@ struct skv_tenants {
 
 void skv_tenants_init(struct skv_tenants *t);
 void skv_tenants_destroy(struct skv_tenants *t);
-/* They count from now on. Before calls come. */
+/* Makes the documents of the store count from now on. Called before the first call. */
 void skv_tenants_use_store(struct skv_tenants *t, struct skv_cluster *cluster);
 /* Reads the documents again; blocks on the store. A bad one is passed over. Those known stay if it
  * fails. */
@@ -107,10 +109,10 @@ int skv_tenants_reread(struct skv_tenants *t, struct skv_error *err);
 int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_tenant_spec *spec,
 		      struct skv_error *err);
 
-/* One more request of the tenant, at `now_us` of any clock that only grows: false if it is over its
- * requests_per_s. Any thread. */
+/* Counts another request of the tenant, at `now_us` of any clock that only grows: false if it is
+ * over its requests_per_s. Any thread. */
 bool skv_tenants_pass(struct skv_tenants *t, const char *name, uint64_t now_us);
-/* Its max_held_bytes; 0 = no limit of its own. Any thread. */
+/* Returns the tenant's max_held_bytes; 0 = no limit of its own. Any thread. */
 uint64_t skv_tenants_max_held(struct skv_tenants *t, const char *name);
 
 /* ---- of a caller (rights.c) ------------------------------------------------------------------ */

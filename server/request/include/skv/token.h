@@ -1,10 +1,10 @@
 /*
- * token.h - one bearer token as it is kept: its SHA-256, never its text.
+ * token.h - a bearer token as it is kept: its SHA-256, never its text.
  *
- * A line of text has one: `role tenant sha256:HEX [name=NAME] [created=TIME] [expires=TIME]`; TIME
- * is UTC, `2027-01-31` or `2027-01-31T12:00:00Z`. A tokens file may have the text of a token in
- * place of sha256:HEX. Tokens are random texts of 256 bits, so that a fast hash without a salt is
- * enough: nobody can try them all (docs/decisions/0039).
+ * A line of text has a token: `role tenant sha256:HEX [name=NAME] [created=TIME] [expires=TIME]`;
+ * TIME is UTC, `2027-01-31` or `2027-01-31T12:00:00Z`. A tokens file may have the text of a token
+ * in place of sha256:HEX. Tokens are random texts of 256 bits, so that a fast hash without a salt
+ * is enough: nobody can try them all (docs/decisions/0039).
  */
 #ifndef SKV_TOKEN_H
 #define SKV_TOKEN_H
@@ -25,13 +25,13 @@
 
 struct auth_token {
 	uint8_t digest[SKV_SHA256]; /* of its text */
-	bool certificate;           /* that is no token, but a name in a client's certificate */
+	bool certificate; /* the digest is of a name in a client's certificate, not of a token */
 	enum role role;
 	char tenant[SKV_MAX_NAME + 1];
 	char name[AUTH_NAME + 1]; /* "line-7" without one, "given-0" */
 	uint64_t created_s, expires_s; /* since 1970; 0 = not told, never */
 	uint32_t fingerprint;     /* FNV-1a of the text; of given ones only */
-	bool clear;               /* it was read from a line with its text */
+	bool clear;               /* the token was read from a line with its text */
 };
 
 /* "read", "write" or "admin". */
@@ -39,9 +39,9 @@ bool skv_role_parse(const char *s, enum role *out);
 const char *skv_role_name(enum role role); /* "" of ROLE_OPEN */
 /* Exactly 64 hex digits. */
 bool skv_token_hash_parse(const char *s, uint8_t out[SKV_SHA256]);
-/* One line, which is changed; `where` and `number` begin the messages, which never have its
- * contents. *out keeps its name if the line has none. SKV_E_INVALID. False in *found: it was empty
- * or a comment. */
+/* Reads a line, and changes it; `where` and `number` begin the messages, which never have its
+ * contents. *out keeps its name if the line has none. SKV_E_INVALID. False in *found: the line was
+ * empty or a comment. */
 int skv_token_read(char *line, const char *where, unsigned number, struct auth_token *out,
 		   bool *found, struct skv_error *err);
 /* Appends the line of a token, not of a certificate. */

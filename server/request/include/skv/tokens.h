@@ -49,7 +49,7 @@ int skv_tokens_put(struct skv_tokens *t, const char *name, const struct skv_toke
 /* Revokes it: not accepted here any more when it returns; elsewhere after SKV_TOKENS_EVERY_MS.
  * Blocks. SKV_E_NOT_FOUND, SKV_E_CONFLICT: it is of the file. */
 int skv_tokens_delete(struct skv_tokens *t, const char *name, struct skv_error *err);
-/* Those of the file and of the store; `name` NULL: all. SKV_E_NOT_FOUND. */
+/* Lists the tokens of the file and of the store; `name` NULL: all. SKV_E_NOT_FOUND. */
 int skv_tokens_list(struct skv_tokens *t, const char *name, struct skv_arena *a,
 		    struct skv_token_view **out, uint32_t *n, struct skv_error *err);
 

@@ -15,7 +15,7 @@
 #define WORKERS_QUEUE 64    /* of calls of administration */
 #define LOOKERS_QUEUE 4096u /* of clients' calls */
 
-/* One call, embedded in its request. `expired`: it waited too long and must not run. */
+/* A call, embedded in its request. `expired`: the call waited too long and must not run. */
 struct job {
 	void (*run)(struct job *job, bool expired);
 	struct job *next;

@@ -29,8 +29,9 @@
 /* PEM files. */
 struct skv_tls_files {
 	const char *cert;      /* the server's certificate, and those between it and the root */
-	const char *key;       /* its private key, readable by its owner and group only */
-	const char *client_ca; /* who signs certificates of clients; "" = clients are not asked */
+	const char *key;       /* private key of cert, readable by its owner and group only */
+	/* The CA that signs certificates of clients; "" = clients are not asked. */
+	const char *client_ca;
 };
 
 /* Reads the files. SKV_E_INVALID: the field is the parameter, the message names file and remedy. */
@@ -57,9 +58,9 @@ int skv_tls_session(int fd, const char *alpn, gnutls_session_t *out, struct skv_
  * bounds it shuts the socket down. SKV_E_NETWORK: there was none. */
 int skv_tls_accept(int fd, gnutls_session_t *out, struct skv_error *err);
 
-/* Who the client of a session is, found out once: after the handshake. *known is NULL at first and
- * then belongs to the connection (skv_free). SKV_E_UNAUTHENTICATED: it has shown a certificate that
- * is not valid for a client, with the reason. */
+/* Identifies the client of a session, once, after the handshake. *known is NULL at first and then
+ * belongs to the connection (skv_free). SKV_E_UNAUTHENTICATED: the client has shown a certificate
+ * that is not valid for a client; the message has the reason. */
 int skv_tls_peer_of(gnutls_session_t session, struct skv_tls_peer **known, struct skv_error *err);
 
 #endif

@@ -21,21 +21,22 @@ struct newcomers {
 	bool full;    /* result: blocks of the same request (`kept`) were not evicted */
 };
 
-/* What an eviction is for. */
+/* The purpose of an eviction. */
 struct evict_for {
 	struct newcomers *in; /* NULL = all are admitted */
 	const struct instance *whose; /* the instance whose start needs room; NULL = background */
 	uint64_t bytes; /* bytes of that start; they count as used by its instance already */
 	bool soft; /* may take soft-pinned blocks when nothing else is left */
-	bool over; /* evict_rebalance only: take only from instances over their quota share, or of
-		    * tenants over theirs */
+	/* evict_rebalance only: take only from instances over their quota share, or of tenants over
+	 * theirs. */
+	bool over;
 };
 /* Queues the removal of blocks until `slots` of (volume, class) will become free. Returns how many
  * slots this call frees; a single call is bounded, so a lower number does not mean that no more can
  * be freed. */
 uint64_t evict_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t slots,
 		     const struct evict_for *w);
-/* Whose blocks go, wherever they are. */
+/* Selects the blocks to evict, in all storages. */
 struct evict_what {
 	const struct group *group;   /* of this group; NULL only with `of` */
 	const char *type;            /* on storages of this type; NULL = any */

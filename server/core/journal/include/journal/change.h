@@ -55,8 +55,8 @@ struct record_ops {
 };
 
 struct change_ops {
-	struct record_ops record; /* the record that this kind writes; also listed by its type in
-				   * core->records */
+	/* The record that this kind writes; also listed by its type in core->records. */
+	struct record_ops record;
 	size_t size; /* of the kind's struct */
 	/* The apply step; NULL: the prepare step did everything. */
 	void (*apply)(struct partition *p, struct change *ch);
@@ -76,11 +76,11 @@ struct change {
 	uint64_t number;
 	bool urgent;  /* may use the store's reserve */
 	bool relaxed; /* may be applied before it is synced, unless that frees slots */
-	size_t blocks; /* blocks that apply works through: after many the lock is released for a
-			* moment */
+	/* Blocks that apply works through: after many the lock is released for a moment. */
+	size_t blocks;
 	struct skv_buf rec;
-	struct waiter *_Atomic waiters; /* under the core's lock; the committer checks without it
-					 * whether there are any */
+	/* Under the core's lock; the committer checks without it whether there are any. */
+	struct waiter *_Atomic waiters;
 };
 
 /* NULL: out of memory. */

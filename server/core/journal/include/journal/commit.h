@@ -18,14 +18,14 @@ struct skv_core;
 /* Deferred syncs (sync.c). The committer's own; other threads may use it under the core's lock
  * while no round runs, unless noted. */
 struct behind {
-	struct change *head, *tail; /* appended, but their slots may not be reused before a sync
-				     * covers them; oldest first */
+	/* Appended, but their slots may not be reused before a sync covers them; oldest first. */
+	struct change *head, *tail;
 	uint64_t deferred; /* how many were ever put on the list */
 	uint64_t covered;  /* of these, the first so many are covered by a sync */
 	uint64_t applied;  /* of these, the first so many have left the list */
 	bool dirty;        /* something was appended that no requested sync covers */
 	uint64_t dirty_since; /* ms */
-	uint64_t upto;     /* what the requested sync will cover, */
+	uint64_t upto;     /* position that the requested sync will cover, */
 	struct journal_end end; /* and the end of the journal then */
 	/* Protected by commit.lock: */
 	bool asked; /* a sync is requested; cleared by the committer */
@@ -55,8 +55,8 @@ int commit_init(struct skv_core *c); /* SKV_E_NOMEM */
 void commit_destroy(struct skv_core *c);
 int commit_start_thread(struct skv_core *c);
 void commit_stop_thread(struct skv_core *c);
-/* One round: appends what is queued, applies it, begins a requested snapshot. True if it did
- * anything. */
+/* Makes a round: appends queued changes, applies them, begins a requested snapshot. Returns true if
+ * there was work. */
 bool commit_round(struct skv_core *c);
 /* Under the write lock: fails everything queued; a running round fails what it has in flight. */
 void commit_drain(struct skv_core *c, int status);

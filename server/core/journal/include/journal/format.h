@@ -3,10 +3,10 @@
 #define SKV_CORE_JOURNAL_FORMAT_H
 
 #define RECORD_VERSION 1u
-#define HOLD_NUMBERED (1ull << 63) /* flag in a hold's stride: its slots are at multiples of the
-				    * stride, */
-#define HOLD_GEOMETRY (1ull << 62) /* or its class follows: alignment, and whether it is
-				    * segmented */
+/* Flag in a hold's stride: its slots are at multiples of the stride, */
+#define HOLD_NUMBERED (1ull << 63)
+/* Or its class follows: alignment, and whether it is segmented. */
+#define HOLD_GEOMETRY (1ull << 62)
 
 /* of a START record */
 enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4, START_INDEPENDENT = 8 };
@@ -22,7 +22,7 @@ enum uses_flags { USES_SAME_SLAB = 1, USES_SAME = 2 };
 
 /* Of an entry of a CHUNK, */
 enum chunk_flags { CHUNK_NEXT_PLACE = 1, CHUNK_PARENT = 2, CHUNK_SLOTS = 4, CHUNK_ALL_SPECS = 8 };
-#define CHUNK_USE_SHIFT 9u /* its use, above its frequency and tag; */
+#define CHUNK_USE_SHIFT 9u /* use of the entry, above its frequency and tag; */
 /* and of one of its slots. */
 enum chunk_slot_flags {
 	CHUNK_SAME_SLAB = 1,
@@ -54,7 +54,7 @@ enum record_type {
 	RECORD_BIRTHS = 20,
 	RECORD_LEASES = 22,
 	RECORD_CHUNK = 23,
-	RECORD_TYPES, /* their end */
+	RECORD_TYPES, /* number of types */
 };
 
 #endif

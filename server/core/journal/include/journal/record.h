@@ -25,7 +25,7 @@ struct skv_buf;
 struct volume;
 struct volume_file;
 
-/* One write, committed or given up. */
+/* A write, committed or given up. */
 struct ended {
 	struct session *session;
 	uint32_t write;
@@ -76,7 +76,7 @@ void record_chunk(struct skv_buf *out, const struct partition *p, const struct c
 /* Lease ends of its blocks. */
 void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c,
 		   uint64_t now);
-/* Its leased slots, as holds. */
+/* Appends the chunk's leased slots, as holds. */
 void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c,
 			 uint64_t now);
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);

@@ -26,7 +26,8 @@ int doc_bad(struct skv_error *err, const char *key);
 void registry_put_storage(struct skv_buf *out, const struct storage_doc *d);
 void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g);
 void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id);
-/* What these wrote; texts are in `a`. SKV_E_NOMEM; SKV_E_CORRUPT, naming `key`. */
+/* The following functions read documents that the above wrote; texts are in `a`. SKV_E_NOMEM;
+ * SKV_E_CORRUPT, naming `key`. */
 int registry_get_storage(struct skv_arena *a, const char *key, const void *bytes, size_t n,
 			 struct storage_doc *out, struct skv_error *err);
 int registry_get_group(struct skv_arena *a, const char *key, const void *bytes, size_t n,

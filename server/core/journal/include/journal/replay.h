@@ -29,9 +29,9 @@ struct skv_bytes;
 struct replay {
 	struct partition *p;
 	uint64_t now;
-	bool orphans;     /* there are records of an instance no longer registered */
-	bool follows;     /* what a record refers to is registered by now: SKV_E_NOT_FOUND is
-			   * "read it" */
+	bool orphans;     /* the journal has records of an instance no longer registered */
+	/* Objects that a record names are registered by now: SKV_E_NOT_FOUND is "read it". */
+	bool follows;
 	bool clean;       /* the newest horizon record was written by a clean shutdown */
 	char boot_id[37]; /* from that record, "" = none seen */
 	uint64_t horizon_until;
@@ -41,9 +41,9 @@ struct replay {
 	uint64_t birth_lead; /* ms, from that record */
 	uint32_t *chunk; /* by a chunk's number in the checkpoint: its number here, 0 = not seen */
 	size_t n_chunk, cap_chunk;
-	/* What is done when all records of one type, which follow each other, have been read. */
+	/* Called when all consecutive records of type `settles` have been read. */
 	int (*settle)(struct replay *r, struct skv_error *err);
-	uint8_t settles; /* that type */
+	uint8_t settles; /* type of those records */
 };
 
 /* Applies a sequence of records (a journal batch or a checkpoint slice), each by its type's

@@ -88,10 +88,11 @@ struct skv_core {
 	bool checkpoint_asked;
 	bool checkpointing; /* a thread has the turn to write one */
 	bool admin_busy;
-	uint32_t admin_log; /* what lines of the administrator's thread concern otherwise */
+	uint32_t admin_log; /* partition of the administrator thread's log lines otherwise */
 	uint64_t turn_fence; /* fence under which the administrator in turn writes */
-	struct { /* numbers that were taken from the registry under that fence; of the
-		  * administrator in turn */
+	/* Numbers that were taken from the registry under that fence; of the administrator in
+	 * turn. */
+	struct {
 		uint64_t fence;
 		uint32_t next, end;
 	} ids;
@@ -104,10 +105,9 @@ struct skv_core {
 	struct standby *standby;  /* the partition, kept loaded; NULL = it is not */
 	_Atomic bool standby_unsupported; /* the store cannot be followed */
 	_Atomic bool standby_loaded;
-	_Atomic uint64_t standby_seq, standby_behind; /* of its journal: what is
-							 applied, and not yet */
-	_Atomic uint64_t seen_ms;   /* wall time of the owner thread's last check of the
-				     * ownership */
+	/* Of its journal: what is applied, and not yet. */
+	_Atomic uint64_t standby_seq, standby_behind;
+	_Atomic uint64_t seen_ms; /* wall time of the owner thread's last check of the ownership */
 	/* Under turn_lock (claim.c): */
 	/* the newest, of the fence incarnation_fence; 0 = none */
 	struct skv_storage_owner incarnation;

@@ -1,7 +1,7 @@
 /*
- * one.h - what route/ makes a cluster of, beside the operations of skv/core.h: the life, the state
- * and the administration of a single partition's core. A function that skv/core.h has for the
- * cluster, skv_cluster_NAME, does here for one partition what it says there.
+ * one.h - the interface between route/ and a single partition's core, beside the operations of
+ * skv/core.h: life, state and administration. A function one_NAME does for one partition what
+ * skv_cluster_NAME of skv/core.h does for the cluster.
  */
 #ifndef SKV_CORE_LOCK_ONE_H
 #define SKV_CORE_LOCK_ONE_H

@@ -66,7 +66,7 @@ enum own_event {
 
 /* Why the newest ownership ended. */
 enum own_end {
-	OWN_END_NONE,        /* it did not */
+	OWN_END_NONE,        /* the ownership has not ended */
 	OWN_END_LOST,        /* another manager has acquired the partition */
 	OWN_END_ASKED,       /* demoted, drained, or no longer permitted */
 	OWN_END_UNLOADABLE,  /* OWN_FAILED_LOADS loads failed */
@@ -76,7 +76,7 @@ enum own_end {
 
 enum own_action {
 	OWN_DO_NOTHING,
-	OWN_DO_LOOK,    /* who owns it? It must not be acquired now */
+	OWN_DO_LOOK,    /* look up the owner; the partition must not be acquired now */
 	OWN_DO_ACQUIRE,
 	OWN_DO_RECLAIM, /* drop it, then acquire it again */
 	OWN_DO_RENEW,

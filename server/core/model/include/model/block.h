@@ -20,19 +20,19 @@ struct name;
 
 enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 
-/* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
+/* A spec of a block: 28 bytes, so that a block with a single spec fills a cache line. */
 struct slot {
 	uint64_t checksum; /* while WRITING: its session's number + 1, and ENDING */
 	uint64_t generation : 47; /* MAX_GENERATION */
 	uint64_t volume : 17;      /* index into partition->volume: MAX_VOLUMES */
 	uint32_t slab : 26;       /* handle in the volume's pool: SKV_POOL_SLABS */
-	uint32_t tag : 5; /* first slot only, in any state: the policy's tag of the block
-			   * (skv/policy.h) */
+	/* First slot only, in any state: the policy's tag of the block (skv/policy.h). */
+	uint32_t tag : 5;
 	uint32_t has_checksum : 1;
 	uint32_t index : 30; /* SKV_SLAB_SLOTS */
 	uint32_t state : 2;  /* enum slot_state */
-	uint32_t queued; /* position in its class's eviction queue (queue.c); 0 = none, or another
-			  * slot has it */
+	/* Position in its class's eviction queue (queue.c); 0 = none, or another slot has it. */
+	uint32_t queued;
 } __attribute__((packed, aligned(4)));
 _Static_assert(sizeof(struct slot) == 28, "a block of one spec fills a cache line");
 _Static_assert(SKV_POOL_SLABS <= 1u << 26 && SKV_SLAB_SLOTS <= 1u << 30, "a slot names its place");
@@ -47,17 +47,16 @@ _Static_assert(SKV_POOL_SLABS <= 1u << 26 && SKV_SLAB_SLOTS <= 1u << 30, "a slot
  * is a miss, but keeps the chain linked). */
 struct block {
 	struct skv_key key;
-	_Atomic uint64_t mark; /* last use and end of lease (mark.h); the only field that readers
-				* write */
+	/* Last use and end of lease (mark.h); the only field that readers write. */
+	_Atomic uint64_t mark;
 	uint32_t parent;       /* id; while free: next free entry */
 	uint32_t children : 30; /* number of entries with this parent */
 	uint32_t pinned : 1;    /* is in the instance's pins (pin.c) */
 	uint32_t used : 1;      /* 0 = the entry is free */
 	uint32_t live_children : 30; /* children with a WRITING or COMMITTED slot */
 	uint32_t live : 1;           /* counted in the parent's live_children */
-	uint32_t kept : 1;           /* hidden from eviction while room is made for the rest of its
-				      * start */
-	struct slot slot[];          /* one per spec of the instance */
+	uint32_t kept : 1; /* hidden from eviction while room is made for the rest of its start */
+	struct slot slot[];          /* a slot per spec of the instance */
 };
 
 /* Entries are kept in aligned chunks, so that a pointer to one leads to its id and instance
@@ -71,16 +70,18 @@ struct block {
 
 struct chunk {
 	struct instance *inst;
-	struct name **names; /* [capacity] names of a `named` instance's blocks, NULL = none, or an
-			      * empty one (names.c) */
+	/* [capacity] names of a `named` instance's blocks, NULL = none, or an empty one
+	 * (names.c). */
+	struct name **names;
 	struct chunk *next; /* of the same instance, or unowned */
 	uint64_t snapshot;  /* number of the newest snapshot that already has this chunk */
 	uint32_t number;
 	uint32_t stride; /* bytes of one entry */
 	uint32_t capacity; /* entries that fit */
 	uint32_t fresh;  /* positions from here on were never used */
-	uint64_t told;   /* ms of the clock of uses: earlier uses of its blocks are recorded; 0 = by
-			  * an earlier owner (ops/uses.c). The ticker's */
+	/* Ms of the clock of uses: earlier uses of its blocks are recorded; 0 = by an earlier owner
+	 * (ops/uses.c). The ticker's. */
+	uint64_t told;
 };
 
 static inline struct chunk *block_chunk(const struct block *b)

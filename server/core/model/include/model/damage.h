@@ -24,7 +24,7 @@
 struct damage {
 	uint64_t generation;
 	struct skv_key key;
-	uint32_t instance; /* its durable number */
+	uint32_t instance; /* durable number of the instance */
 	uint32_t spec;
 	bool hidden;
 	uint64_t asked_until; /* boot time ms: a mover is checking a suspect until then */

@@ -31,17 +31,17 @@ enum call_kind {
 };
 struct call_state {
 	_Atomic bool failed;    /* the newest one */
-	_Atomic uint64_t since; /* boot time ms: none has answered since, and one is waited for;
-				 * 0 = none is */
+	/* Boot time ms: none has answered since, and one is waited for; 0 = none is. */
+	_Atomic uint64_t since;
 	char problem[SKV_MESSAGE_MAX]; /* why it failed; under the device's lock */
 };
 
 /* Why blocks cannot be written or read. */
 enum storage_fault {
 	STORAGE_WELL,
-	STORAGE_FAILED,  /* its file system reported an error, or is not ours */
-	STORAGE_HANGS,   /* its file system does not answer */
-	STORAGE_OVERDUE, /* it is too long since its owner files were checked */
+	STORAGE_FAILED,  /* the file system reported an error, or belongs to another storage */
+	STORAGE_HANGS,   /* the file system does not answer */
+	STORAGE_OVERDUE, /* the owner files were not checked for too long */
 	STORAGE_UNKNOWN, /* never judged */
 };
 
@@ -59,7 +59,7 @@ struct errand {
 	bool again; /* and asked for meanwhile */
 };
 
-/* One storage as a device; outlives reloads of the partition. Has its own thread, because its file
+/* A storage as a device; outlives reloads of the partition and has its own thread, because its file
  * system may hang. */
 struct device {
 	struct skv_core *core;
@@ -89,8 +89,8 @@ struct device {
 	_Atomic bool ended; /* the thread has finished */
 	bool stop;
 	bool asked; /* act at once */
-	struct skv_storage *storage; /* NULL until first opened; set by the thread only; errands
-				      * share it */
+	/* NULL until first opened; set by the thread only; errands share it. */
+	struct skv_storage *storage;
 	struct errand errand[ERRANDS];
 	uint32_t returned; /* errands and checks of files that have ended */
 	uint32_t reading;  /* checks of files that have not */
@@ -100,27 +100,29 @@ struct device {
 	_Atomic uint32_t next_bad;
 	_Atomic uint32_t witness;    /* the file that was read last */
 	_Atomic bool files_checked;  /* next_first is past the last one */
-	uint32_t stuck_file;         /* + 1: a failed removal was logged already; used by the
-				      * remover only */
-	struct skv_storage_owner claim; /* its owner file under the fence claim_fence; incarnation 0
-					 * = none (claim.c) */
+	/* + 1: a failed removal was logged already; used by the remover only. */
+	uint32_t stuck_file;
+	/* Contents of the owner file under the fence claim_fence; incarnation 0 = none
+	 * (claim.c). */
+	struct skv_storage_owner claim;
 	uint64_t claim_least; /* the lowest incarnation whose file may still be there */
 	uint64_t claim_fence;
 	_Atomic uint64_t noted; /* number of the horizon in our owner file */
 	_Atomic uint64_t seen_generation; /* of others, in an adopted directory */
-	_Atomic uint64_t looked_at; /* boot time ms: start of the newest successful check of owner
-				     * files */
+	/* Boot time ms: start of the newest successful check of owner files. */
+	_Atomic uint64_t looked_at;
 	_Atomic enum refusal refused; /* by the directory */
-	_Atomic bool unheard; /* no fs-master answered, so it is unknown whether its bytes are
-			       * there; clients find out */
+	/* No fs-master answered, so it is unknown whether its bytes are there; clients find out. */
+	_Atomic bool unheard;
 	_Atomic bool remote; /* opened through fs-masters */
-	_Atomic bool reopen; /* its fs-masters have changed since it was opened */
+	_Atomic bool reopen; /* the fs-masters have changed since the storage was opened */
 	_Atomic uint64_t probed; /* fence of the partition that it was probed for; 0: of none */
 	_Atomic uint64_t fs_free;
-	_Atomic uint64_t reach; /* bytes of its files and of what the file system has for more;
-				 * UINT64_MAX: unbounded or unknown */
-	uint64_t longest;       /* bytes of a file that is made now: less after one did not fit;
-				 * that errand only */
+	/* Bytes of its files and of what the file system has for more; UINT64_MAX: unbounded or
+	 * unknown. */
+	_Atomic uint64_t reach;
+	/* Bytes of a file that is made now: less after one did not fit; that errand only. */
+	uint64_t longest;
 	/* Of forgetful types: no write that began before this boot time ms is open; 0: unknown. */
 	_Atomic uint64_t quiet;
 	_Atomic uint64_t writing_ms; /* age of the oldest open write, 0 = none */

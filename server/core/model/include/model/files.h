@@ -22,10 +22,11 @@ static inline bool file_is_of(uint32_t number, uint32_t partition)
  * a late write must not reach another file's bytes. */
 enum file_state {
 	FILE_IN_USE, /* or draining */
-	FILE_GOING,  /* empty, not named by anything durable, and its removal can no longer be
-		      * cancelled */
-	FILE_GONE,   /* removed from the registry and the pool. Only its name and its document may
-		      * still exist */
+	/* Empty, not named by anything durable, and its removal can no longer be cancelled. */
+	FILE_GOING,
+	/* Removed from the registry and the pool. Only its name and its document may still
+	 * exist. */
+	FILE_GONE,
 };
 /* A scrub of its slots (ops/scrub.c). Wall clock times: durable, and only told and compared. */
 struct file_check {
@@ -42,18 +43,17 @@ struct volume_file {
 	enum file_state state;
 	uint64_t length;
 	uint64_t version; /* of its document */
-	bool rests;       /* set when created: the file existed before and may have unknown
-			   * writers */
+	bool rests; /* set when created: the file existed before and may have unknown writers */
 	/* Why it drains, if it does; if the storage drains, all of its files do. */
 	bool drains; /* as listed to users */
 	bool closed; /* to new blocks: drains or is bad; as set in the pool */
 	bool asked;  /* an administrator asked for it; durable */
 	bool asked_move; /* and that its blocks are moved, not evicted */
-	bool shrink; /* it exceeds the capacity; decided anew after a restart */
+	bool shrink; /* the file exceeds the capacity; decided anew after a restart */
 	bool removed; /* of one that is gone: its name was removed too */
 	/* Results of file checks (bad_files.c): */
-	const char *bad;    /* why its bytes are missing, a constant; nothing is placed in it, its
-			     * blocks are misses */
+	/* Why its bytes are missing, a constant; nothing is placed in it, its blocks are misses. */
+	const char *bad;
 	uint64_t bad_since; /* boot time ms of the first check that was certain; 0 = none was */
 	bool lost;          /* given up for good; durable */
 	/* The scan of its slots (drain.c): */
@@ -64,12 +64,12 @@ struct volume_file {
 	/* A drain that moves (ops/move.c), as of the last full pass and in the current one: slots
 	 * that no mover can move, as they have no checksum; and those without room elsewhere. */
 	uint64_t unsummed, roomless, saw_unsummed, saw_roomless;
-	uint64_t replicated, saw_replicated; /* of a drain that evicts: blocks that movers move all
-					      * the same, as they have copies */
+	/* Of a drain that evicts: blocks that movers move all the same, as they have copies. */
+	uint64_t replicated, saw_replicated;
 	bool empty;        /* since before the snapshot after this one: */
 	uint64_t snapshot;
-	uint64_t writing, pinned;         /* slots being written, or pinned hard, as of the last
-					   * full pass; */
+	/* Slots being written, or pinned hard, as of the last full pass; */
+	uint64_t writing, pinned;
 	uint64_t saw_writing, saw_pinned; /* and in the current pass */
 };
 /* Is the slot in a readable file, and its bytes not known to be damaged? */
@@ -86,14 +86,14 @@ uint32_t file_next_number(const struct volume *s); /* number of the file that gr
 bool file_drains(const struct volume *s, const struct volume_file *f);
 /* Does it drain by moves, not by eviction? Not if it is lost, or the capacity takes it too. */
 bool file_moves(const struct volume *s, const struct volume_file *f);
-/* Its blocks go in another way than before: looks at all of them again. */
+/* Restarts the scan of the file, because its blocks leave in another way than before. */
 void file_scan_again(struct volume_file *f);
 /* Makes the pool's file open or closed to match; call after any change. */
 void file_settle(struct volume *s, struct volume_file *f);
 void files_settle(struct volume *s);
 /* No slot of it is taken, and nothing durable names it: it stops draining and goes. */
 void file_going(struct volume *s, struct volume_file *f);
-/* Its document says GONE: removes it from the pool. */
+/* Removes the file from the pool, after its document became GONE. */
 void file_gone(struct volume *s, struct volume_file *f);
 void file_forget(struct volume *s, struct volume_file *f);
 /* Records a check's result: why its bytes are missing (a constant; NULL: they are there), and

@@ -23,7 +23,7 @@ struct layout {
 	uint64_t specs;      /* of instances that have it */
 };
 
-/* One instance more, or less (sign -1), has its layouts on the storages of its group. Without
+/* Counts (or, sign -1, uncounts) the instance's layouts on the storages of its group. Without
  * memory for it a layout is not counted. Exclusive lock. */
 void layouts_count(struct partition *p, const struct instance *inst, int sign);
 /* The same for all instances of a group, when its storages change. */

@@ -9,8 +9,9 @@
 
 #include <model/partition.h>
 
-#define SOON_MS 1000u /* how long a start waits for leases and grace periods to end; leases no
-		       * longer than this are not limited */
+/* How long a start waits for leases and grace periods to end; leases no longer than this are not
+ * limited. */
+#define SOON_MS 1000u
 /* Of a block that has been removed. */
 struct lease {
 	uint32_t inst; /* durable number */
@@ -18,7 +19,7 @@ struct lease {
 	uint64_t until; /* boot time ms */
 };
 
-/* What one lookup adds; ends are on the clock of uses, as in marks. */
+/* The leases that a lookup adds; ends are on the clock of uses, as in marks. */
 struct lease_tally {
 	uint64_t now;          /* current window */
 	uint64_t to, from;     /* windows */

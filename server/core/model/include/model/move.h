@@ -21,17 +21,17 @@ struct partition;
 #define MAX_MOVES 32u       /* open ones of a partition */
 #define MAX_MOVE_SLOTS 128u /* of one */
 
-/* One slot of one block: where it is, and where its bytes are to be. */
+/* A slot of a block: the current location, and the location to copy its bytes to. */
 struct move_slot {
 	struct skv_key key;
 	uint64_t generation; /* of the source */
 	uint64_t length, checksum; /* of its bytes */
-	uint32_t instance;   /* its durable number */
+	uint32_t instance;   /* durable number of the instance */
 	uint32_t spec;
 	uint32_t write; /* of a copy: which of its session's blocks it is of */
 	uint32_t volume, slab, index;             /* the source */
-	struct { uint32_t volume, slab, index; } copy; /* and where its bytes are read, if `copied`:
-							* a copy of it in the fast tier */
+	/* And where its bytes are read, if `copied`: a copy of it in the fast tier. */
+	struct { uint32_t volume, slab, index; } copy;
 	bool copied;
 	uint32_t to_volume, to_slab, to_index;    /* the target: 1 slot, without owner */
 };
@@ -39,15 +39,15 @@ struct move_slot {
 struct move {
 	struct move *next;
 	struct skv_key id;
-	/* Its blocks stay, and get copies in a fast tier: the targets are those of the session with
-	 * this id, which begins and ends as others do (ops/copy.c). */
+	/* The move's blocks stay, and get copies in a fast tier: the targets are those of the
+	 * session with this id, which begins and ends as others do (ops/copy.c). */
 	bool copies;
-	/* Its slots are read and verified only: it has no targets, and no record (ops/scrub.c).
-	 * They are a portion of a slab file from that place on, or, device 0, slots that were
+	/* The move's slots are only read and verified: no targets, no record (ops/scrub.c). The
+	 * slots are a portion of a slab file from that place on, or, device 0, slots that were
 	 * reported. */
 	bool checks;
 	struct { uint32_t volume, device, file, unit, slot; } portion;
-	bool starting; /* its record is in flight; */
+	bool starting; /* the move's record is in flight; */
 	struct change *ending; /* or that of its finish: this one */
 	uint64_t deadline_at; /* boot time ms: its mover writes no more, */
 	uint32_t deadline_ms; /* the full duration, */

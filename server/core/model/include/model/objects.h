@@ -40,17 +40,17 @@ struct instance {
 	struct tenant *tenant;
 	uint64_t version; /* of its document, "instance/..." or "dropped/..." */
 	bool deleting;   /* a record that drops it is queued or durable: not usable any more */
-	struct change *clear; /* CLEAR or DROP in flight: this instance replaces the retired one
-			       * that it leaves */
+	/* CLEAR or DROP in flight: this instance replaces the retired one that it leaves. */
+	struct change *clear;
 	/* Of a retired instance (clear.c): */
 	bool retired;
-	struct change *retiring; /* its record; */
+	struct change *retiring; /* the record of retiring; */
 	bool cleared; /* NULL and true: that is durable, it may be swept */
 	struct instance *next_retired;
 
 	bool registered; /* while loading: "instance/..." refers to it */
-	bool dropped;    /* "dropped/..." refers to it: only for records that the journal may still
-			  * hold */
+	/* "dropped/..." refers to it: only for records that the journal may still hold. */
+	bool dropped;
 	uint64_t dropped_before; /* newest snapshot begun after that */
 	uint64_t empty_at; /* newest snapshot begun before its clear was durable */
 	uint64_t block_bytes; /* all specs */
@@ -81,8 +81,7 @@ struct instance {
 	_Atomic int64_t leased_bytes;
 	_Atomic uint64_t lease_window_no; /* windows before it are empty */
 	/* horizon.c */
-	uint64_t horizon;             /* durable: no lease on its blocks ends later (boot time
-				       * ms) */
+	uint64_t horizon; /* durable: no lease on its blocks ends later (boot time ms) */
 	uint64_t horizon_coming;      /* the longest in flight, */
 	struct change *horizon_change; /* in this change; NULL = none */
 	_Atomic uint32_t lease_asked; /* ms: the longest since the ticker's last look */
@@ -118,19 +117,18 @@ struct group {
 	uint64_t removing_bytes;
 	struct skv_policy_counts count;
 	uint64_t open_blocks; /* of open sessions */
-	struct group_volume *in; /* rows.h: each volume that it has had slots in. Unused by the
-				  * detached group */
+	/* rows.h: each volume that it has had slots in. Unused by the detached group. */
+	struct group_volume *in;
 	uint32_t n_in;
 	size_t cap_in;
 	bool falling;        /* went above its high watermark and is not below the low one yet */
 	uint64_t reclaim_at; /* time of the next step of background eviction */
-	struct group *fast;     /* its fast tier, NULL = none */
-	struct instance *members; /* its instances, retired ones not included */
+	struct group *fast;     /* fast tier of the group, NULL = none */
+	struct instance *members; /* instances of the group, without retired ones */
 	uint32_t n_instances;
 	uint64_t weights;    /* of its instances without a capacity of their own (quota_share.c) */
 	uint64_t capacities; /* of the other instances */
-	uint64_t room;       /* capacity that shares were computed from, in the last search for
-			      * victims */
+	uint64_t room; /* capacity that shares were computed from, in the last search for victims */
 	uint64_t evicted;    /* blocks evicted since the partition was loaded */
 	/* starts waiting for slots, first come first served */
 	struct start_op *wait_head, *wait_tail;
@@ -139,8 +137,8 @@ struct group {
 	void *policy_state;
 	uint64_t too_old; /* blocks of older generations exceed its ttl_ms; 0 = none */
 	uint32_t n_queues; /* policy queues in its evict_queues */
-	uint32_t requeue; /* after a policy change: chunks from here on are still to be requeued; 0
-			   * = none */
+	/* After a policy change: chunks from here on are still to be requeued; 0 = none. */
+	uint32_t requeue;
 };
 /* The class of each spec of the instance in a volume, NULL: it has never had a slot there. */
 static inline uint32_t *instance_classes(const struct instance *inst, uint32_t volume)
@@ -172,7 +170,8 @@ int partition_count_slots(struct volume *s);
 void partition_remove_group(struct partition *p, const char *name);
 /* including dropped ones */
 struct instance *instance_by_id(const struct partition *p, uint32_t id);
-/* Its registration has moved to "dropped/...": only replay of older records may still need it. */
+/* Marks the instance as dropped: its registration has moved to "dropped/...", and only replay of
+ * older records may still need it. */
 void partition_set_dropped(struct partition *p, uint32_t id);
 void partition_remove_instance(struct partition *p, struct instance *inst);
 void instances_free(struct partition *p); /* with the partition, whose devices may be gone */

@@ -32,7 +32,7 @@ struct wishes;
 
 struct removal {
 	uint32_t block;
-	uint32_t specs;      /* those COMMITTED when it was marked */
+	uint32_t specs;      /* specs that were COMMITTED when the block was marked */
 	uint64_t hold_until; /* 0 = free at once */
 };
 
@@ -49,14 +49,14 @@ struct picks {
 struct snapshot {
 	bool active;
 	bool failed;      /* out of memory, or an append failed: start again later */
-	bool exact;       /* no leases are granted any more: store the ends of running ones, not
-			   * horizons */
+	/* No leases are granted any more: store the ends of running ones, not horizons. */
+	bool exact;
 	/* copies into `out` (journal/snapshot.c) */
 	void (*copy)(struct partition *p, uint32_t chunk);
 	uint64_t number;  /* increases; chunks remember the newest that has them */
 	uint64_t seq;     /* state as of this batch */
-	uint64_t barrier; /* last change queued when it began: must be durable before the snapshot
-			   * counts */
+	/* Last change queued when it began: must be durable before the snapshot counts. */
+	uint64_t barrier;
 	uint64_t journal_bytes; /* before it: what the checkpoint will truncate */
 	uint64_t blocks;        /* when it began */
 	uint32_t next_chunk, end_chunk;
@@ -75,8 +75,9 @@ struct journal_end {
 
 struct partition {
 	struct skv_core *core;
-	uint64_t fence; /* of all its writes to the store; each load has a new one, so it also
-			 * identifies the partition */
+	/* Of all its writes to the store; each load has a new one, so it also identifies the
+	 * partition. */
+	uint64_t fence;
 	uint64_t seq; /* newest durable batch */
 	uint64_t journal_bytes;
 
@@ -94,25 +95,25 @@ struct partition {
 	size_t n_inst, cap_inst;
 	struct instance *inst_of_id[INSTANCE_BUCKETS]; /* by number, chained by next_of_id */
 	uint32_t inst_turn; /* counts changes of which there are */
-	struct tenant **tenant; /* that have had instances */
+	struct tenant **tenant; /* tenants that have had instances */
 	size_t n_tenant, cap_tenant;
 	struct tenant *touched;   /* by touched_next: their rules' sums are not told yet */
-	uint32_t tenants_counted; /* of the newest search for victims: how many share its room; 0 =
-				   * one alone */
+	/* Of the newest search for victims: how many share its room; 0 = one alone. */
+	uint32_t tenants_counted;
 	struct group detached; /* of dropped instances */
 	struct instance *retired; /* cleared or dropped ones, until swept (clear.c) */
 
 	struct chunk **chunk; /* [1..n_chunk-1]; 0 is unused, so that id 0 means none */
 	size_t n_chunk, cap_chunk;
-	uint16_t *chunk_stride; /* copies of chunk[i]->stride: heads of chunks compete for few cache
-				 * sets */
+	/* Copies of chunk[i]->stride: heads of chunks compete for few cache sets. */
+	uint16_t *chunk_stride;
 	size_t cap_chunk_stride;
 	struct chunk *spare_chunk; /* of dropped instances, reusable */
 	void **region;             /* memory of the chunks */
 	size_t n_region, cap_region;
 	uint32_t region_left; /* unused chunks of the newest region */
 	uint64_t blocks;
-	uint64_t most_blocks; /* that there may be, since memory is full; 0: any number */
+	uint64_t most_blocks; /* limit of blocks, since memory is full; 0: any number */
 
 	struct session **session; /* by number, NULL = free */
 	size_t n_session, cap_session;
@@ -126,8 +127,9 @@ struct partition {
 
 	struct move *moves; /* open ones (move.c) */
 	uint32_t n_moves;
-	uint32_t swapping;  /* records in flight that give blocks other slots: until they are
-			     * applied, no record may name a block by its slot */
+	/* Records in flight that give blocks other slots: until they are applied, no record may
+	 * name a block by its slot. */
+	uint32_t swapping;
 	uint32_t move_volume; /* the volume after the last that gave a move */
 	uint64_t mover_at;    /* boot time ms: a mover asked for moves last; 0 = none did */
 	struct { /* the scan for what lacks a copy, or a place (ops/heal.c) */
@@ -150,17 +152,18 @@ struct partition {
 	uint64_t next_generation;
 	struct birth *birth; /* when generations were given out, oldest first (birth.c) */
 	size_t n_births, cap_births;
-	int64_t birth_base;         /* their times are the clock since boot plus this; */
+	int64_t birth_base;         /* times of births are the clock since boot plus this; */
 	_Atomic int64_t birth_lead; /* the wall clock's lead over that, when last read, */
 	uint64_t birth_most_lead;   /* and the greatest on this boot; ms */
 	uint32_t lease_shift; /* width of lease_window in all instances: 2^shift ms */
-	int64_t use_base; /* added to the clock for uses, so that they continue across boots and
-			   * owners: use_clock() */
+	/* Added to the clock for uses, so that they continue across boots and owners:
+	 * use_clock(). */
+	int64_t use_base;
 	_Atomic uint64_t last_use; /* the newest of all, see use_now */
 	uint64_t loaded_generation; /* blocks below it were loaded with the partition */
 	uint64_t mix_seed;
 
-	struct { /* what the ticker tells of uses (ops/uses.c) */
+	struct { /* the ticker's report of uses (ops/uses.c) */
 		uint32_t at;      /* next chunk of this pass; 0 = there is none */
 		uint64_t next_at; /* boot time ms: the next pass begins, */
 		uint64_t told_at; /* and the last record was queued */
@@ -169,8 +172,9 @@ struct partition {
 	} uses;
 	uint64_t loaded_at; /* ms of the clock of uses */
 
-	uint64_t old_horizon; /* boot time ms: until then blocks from an older version, or from
-			       * before a power loss, may be leased */
+	/* Boot time ms: until then blocks from an older version, or from before a power loss, may
+	 * be leased. */
+	uint64_t old_horizon;
 	uint64_t horizon_at;  /* boot time ms: the ticker's next check of horizons, */
 	uint64_t horizon_spell; /* and the start of a new period of lease_lately */
 
@@ -179,7 +183,7 @@ struct partition {
 
 	/* idle.c: instances that nobody uses */
 	struct {
-		bool known;       /* what the store has of it was read, */
+		bool known;       /* the store's document was read, */
 		bool due;         /* and the ticker has seen one that is to be dropped */
 		uint64_t since;   /* boot time ms: then */
 		uint64_t stored_at; /* of its document, which has this version */
@@ -192,40 +196,42 @@ struct partition {
 	bool room_is_low;     /* of the free slots that a class keeps, most wait for a sync */
 	uint64_t wait_turn;   /* rounds of start_serve_waiters */
 	uint64_t store_full_until;
-	bool rolled_back; /* the store was rolled back: another copy of it has used its directories
-			   * since */
+	/* The store was rolled back: another copy of it has used its directories since. */
+	bool rolled_back;
 	bool unclean; /* the machine rebooted without a clean shutdown */
-	uint64_t freeze_until; /* after an unclean boot that lost records: slots free then are not
-				* reused before this */
+	/* After an unclean boot that lost records: slots free then are not reused before this. */
+	uint64_t freeze_until;
 	/* The registry's "behind": the longest deadline plus grace of starts that a power loss may
 	 * lose; for external storages only, or for all. While loading the previous owner's, then
 	 * this one's. */
 	uint32_t behind_ms;
 	bool behind_all;
 	uint64_t behind_version;
-	bool lossy; /* acknowledged records may be lost: unclean after an ownership that deferred
-		     * syncs, or rolled back */
+	/* Acknowledged records may be lost: unclean after an ownership that deferred syncs, or
+	 * rolled back. */
+	bool lossy;
 	bool loading; /* nothing is in eviction queues yet */
 	bool roomy; /* loading what the store has: tables of indexes double, until index_fit */
 	bool learning; /* a standby's: policies are told of births and evictions as they come */
 	/* Ends of the journal: of what is appended; of what survives a power loss; as it was
 	 * loaded. */
 	struct journal_end end, durable, loaded;
-	uint64_t noted, note_at; /* ticker only: the number that directories were asked to note, and
-				  * when they are asked again */
+	/* Ticker only: the number that directories were asked to note, and when they are asked
+	 * again. */
+	uint64_t noted, note_at;
 	struct snapshot snap;
 	uint64_t checkpoint_bytes; /* of the newest checkpoint, */
 	uint64_t checkpoint_blocks; /* and how many blocks it has */
 	uint64_t checkpointed; /* number of the newest snapshot that is durable */
 	struct lease *lease; /* while loading: leases written by a clean stop */
 	size_t n_lease, cap_lease;
-	struct picks lost; /* marked while loading: bytes that a power loss may have destroyed; gone
-			    * before READY */
+	/* Marked while loading: bytes that a power loss may have destroyed; gone before READY. */
+	struct picks lost;
 };
 
-/* Who may change the partition, and who may read it. Before the core has it, and after, it belongs
- * to the thread that loads or frees it. Functions called for each block and slot of a call leave
- * the check to their callers. */
+/* Assert that the caller may change, or read, the partition. Before and after the core has the
+ * partition, the thread that loads or frees it owns it. Functions called for each block and slot of
+ * a call leave the check to their callers. */
 #define ASSERT_EXCLUSIVE(p) \
 	assert((p)->core->partition != (p) || skv_rwlock_write_held(&(p)->core->lock))
 #define ASSERT_SHARED(p) assert((p)->core->partition != (p) || skv_rwlock_held(&(p)->core->lock))

@@ -11,7 +11,7 @@ struct block;
 struct instance;
 struct partition;
 
-/* One pinned block (pin.c). */
+/* A pinned block (pin.c). */
 struct pin {
 	uint32_t block; /* id; NO_BLOCK = the cell is empty */
 	uint32_t kind;  /* enum skv_pin_kind */

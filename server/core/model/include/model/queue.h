@@ -73,7 +73,7 @@ void evict_consider_above(struct partition *p, struct block *b, const struct blo
  * lies scattered in memory: several are climbed in turns, while the next of each is fetched. */
 #define EVICT_CHAINS 16u
 void evict_load_chains(struct partition *p, struct block *const *first, uint32_t n);
-/* It has no live children any more: for policies that evict leaves. */
+/* The block has no live children any more: for policies that evict leaves. */
 void evict_leaf(struct partition *p, struct block *b);
 bool evict_held_back(const struct block *b);
 bool evict_stands_for(const struct block *child, const struct block *b);
@@ -88,7 +88,7 @@ void evict_withhold(struct partition *p, struct block *b);
 uint64_t evict_hash(const struct instance *inst, struct skv_key key);
 /* The block as its policy sees it. */
 struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b);
-/* It will be committed soon: prefetches what its policy reads then. */
+/* Prefetches the policy's data of a block that will be committed soon. */
 void evict_expect(const struct block *b);
 /* Counts a block that is committed at once, and reports it to its policy. `last`: the last one of
  * its chain that is written together. */

@@ -1,5 +1,5 @@
-/* rules.h - what each tenant may have (skv_cluster_tenants_set), for all partitions of a manager.
- */
+/* rules.h - the limits of each tenant (skv_cluster_tenants_set), for all partitions of a
+ * manager. */
 #ifndef SKV_CORE_MODEL_RULES_H
 #define SKV_CORE_MODEL_RULES_H
 
@@ -15,7 +15,7 @@ struct skv_tenant_spec;
 struct skv_tenant_view;
 struct tenant_rules;
 
-/* What is counted of a tenant, and bounded; blocks with those being written. */
+/* The quantities of a tenant that are counted and bounded; blocks include those being written. */
 enum tenant_thing {
 	TENANT_BYTES,
 	TENANT_BLOCKS,
@@ -32,12 +32,11 @@ struct tenant_rule {
 	char name[SKV_MAX_NAME + 1];
 	uint64_t round; /* of the newest rules_set that named it */
 	_Atomic uint64_t most[TENANT_THINGS]; /* UINT64_MAX: any number */
-	_Atomic uint64_t sum[TENANT_THINGS];  /* what all partitions have, as of when each was
-					       * last unlocked (model/tenant.h) */
+	/* Usage in all partitions, as of when each was last unlocked (model/tenant.h). */
+	_Atomic uint64_t sum[TENANT_THINGS];
 	_Atomic uint32_t weight;              /* of its share; at least 1 */
 	_Atomic uint32_t blocks_per_s;        /* 0: any number */
-	_Atomic uint64_t paid_until;          /* us: at that rate its blocks so far last until
-					       * then */
+	_Atomic uint64_t paid_until; /* us: at that rate its blocks so far last until then */
 };
 
 static inline uint64_t rule_most(const struct tenant_rule *r, enum tenant_thing what)

@@ -32,7 +32,7 @@ struct session {
 	uint32_t due;                 /* position in partition->deadlines, 0 = none */
 	struct instance *inst; /* NULL once ended */
 	struct session *open_next, *open_before; /* of the same instance, while open */
-	uint32_t instance;     /* its durable number */
+	uint32_t instance;     /* durable number of the instance */
 	enum skv_session_state state;
 	struct change *pending; /* start, finish, abort or expiry in flight to the journal */
 	uint32_t ending;     /* writes that are ENDING: no expiry meanwhile */
@@ -40,7 +40,7 @@ struct session {
 	bool anonymous; /* ends write by write (partial.c), or expires; forgotten then */
 	bool relaxed;   /* as its start asked; lost by a reload */
 	bool restored;  /* by a reload: its deadline does not tell when it was started */
-	bool independent; /* its keys are not a chain */
+	bool independent; /* the keys are not a chain */
 	uint64_t deadline_at; /* boot time ms */
 	uint32_t deadline_ms; /* full duration */
 	uint32_t grace_ms;    /* grace after the deadline, if longer than the manager's */
@@ -73,8 +73,8 @@ void session_destroy(struct partition *p, struct session *s); /* forgets it comp
 void session_end(struct partition *p, struct session *s, enum skv_session_state state);
 /* Schedules an open session's next check at `at`. */
 void session_set_due(struct partition *p, struct session *s, uint64_t at);
-void session_drop_due(struct partition *p, struct session *s); /* there is none */
-/* One whose check is due by now; NULL: there is none. */
+void session_drop_due(struct partition *p, struct session *s); /* cancels the check */
+/* Returns a session whose check is due by now, or NULL. */
 struct session *session_first_due(struct partition *p, uint64_t now);
 /* Does a change still refer to it? */
 bool session_is_named(const struct session *s);

@@ -18,7 +18,7 @@ struct partition;
 struct group;
 struct instance;
 
-/* Its usage of one volume. */
+/* A tenant's usage of a volume. */
 struct tenant_volume {
 	uint32_t volume;
 	uint64_t used_bytes; /* including blocks being removed */
@@ -31,8 +31,8 @@ struct tenant {
 	uint32_t n_in;
 	size_t cap_in;
 	struct partition *partition;
-	struct tenant_rule *rule; /* what it may have */
-	uint64_t told[TENANT_THINGS]; /* what of it is in the rule's sums */
+	struct tenant_rule *rule; /* limits of the tenant */
+	uint64_t told[TENANT_THINGS]; /* usage already included in the rule's sums */
 	bool touched;
 	struct tenant *touched_next;
 	uint64_t used_bytes, removing_bytes; /* as in all volumes */
@@ -41,11 +41,12 @@ struct tenant {
 	uint64_t open_sessions;
 	uint64_t instances, spaces; /* registered: of page spaces, and the others */
 	uint64_t pins; /* as `pins` of its instances, retired ones not counted */
-	uint64_t turn; /* newest round of start_serve_waiters in which one of its starts waits for
-			* room in its own limit */
+	/* Newest round of start_serve_waiters in which one of its starts waits for room in its own
+	 * limit. */
+	uint64_t turn;
 	/* Of a search for victims (evict/tenant_share.c), or of tenant_part: */
-	uint64_t used;  /* bytes in what is searched, removed ones not counted; goes down with each
-			 * victim */
+	/* Bytes in what is searched, removed ones not counted; goes down with each victim. */
+	uint64_t used;
 	uint64_t share; /* of its room */
 };
 
@@ -54,21 +55,21 @@ struct tenant {
 struct tenant *tenant_need(struct partition *p, const char *name);
 /* NULL: it never had slots there. */
 struct tenant_volume *tenant_in(const struct tenant *t, uint32_t volume);
-/* It will have slots there. SKV_E_NOMEM. */
+/* Prepares the tenant for slots in the volume. SKV_E_NOMEM. */
 int tenant_enters(struct tenant *t, uint32_t volume);
 void tenant_used_add(struct tenant *t, uint32_t volume, int64_t bytes);
 void tenant_removing_add(struct tenant *t, uint32_t volume, int64_t bytes);
-/* Its instance is registered (1), or is not any more (-1). */
+/* Counts an instance that is registered (1), or is not any more (-1). */
 void tenant_count(const struct instance *inst, int sign);
 /* After a change of what it has. */
 void tenant_touch(struct tenant *t);
 /* The sums learn what all tenants of the partition have now. */
 void tenants_tell(struct partition *p);
-/* What it has here, and what it has in other partitions. */
+/* Return the tenant's usage here, and its usage in other partitions. */
 uint64_t tenant_has(const struct tenant *t, enum tenant_thing what);
 uint64_t tenant_elsewhere(const struct tenant *t, enum tenant_thing what);
-/* Its part, by weights, of `bytes` that the tenants with instances in the group share for good:
- * none may use what another leaves. Under the write lock. */
+/* Returns the tenant's part, by weights, of `bytes` that the tenants with instances in the group
+ * share permanently: no tenant may use what another leaves. Under the write lock. */
 uint64_t tenant_part(struct partition *p, const struct group *g, const struct tenant *t,
 		     uint64_t bytes);
 void tenants_free(struct partition *p);

@@ -30,8 +30,8 @@ struct volume_class {
 	uint64_t wanted_ms; /* time of the last request for slots: some are kept free */
 	uint64_t taken;     /* slots taken since the volume's demand_at */
 	uint64_t demand;    /* slots taken in about the last eight intervals */
-	uint64_t evicted;   /* slots freed by its own evictions since it last took from other
-			     * classes (rebalance.c) */
+	/* Slots freed by its own evictions since it last took from other classes (rebalance.c). */
+	uint64_t evicted;
 	uint64_t idle_ms;   /* mean idle time of recently evicted blocks */
 };
 
@@ -39,7 +39,7 @@ struct volume_class {
 struct volume {
 	struct device *dev;
 	uint64_t version; /* of the registry document */
-	uint32_t n_groups; /* that name it */
+	uint32_t n_groups; /* groups that name the storage */
 	uint64_t capacity;
 	bool enabled;
 	uint32_t high_percent, low_percent;
@@ -48,17 +48,18 @@ struct volume {
 	uint64_t used_bytes; /* of all groups, including blocks being removed */
 	uint64_t removing_bytes;
 	uint64_t demand_at; /* when demand was last counted (evict.c) */
-	uint64_t wait_turn; /* newest round of start_serve_waiters in which the head of a queue
-			     * waits for slots here */
-	uint64_t unread_since; /* boot time ms: cannot be read since then, as far as movers'
-				* calls have seen; 0 = can be read */
+	/* Newest round of start_serve_waiters in which the head of a queue waits for slots here. */
+	uint64_t wait_turn;
+	/* Boot time ms: cannot be read since then, as far as movers' calls have seen; 0 = can be
+	 * read. */
+	uint64_t unread_since;
 	bool draining; /* takes no new blocks, and all files drain: */
-	bool moving;   /* their blocks are for movers, not evicted */
+	bool moving;   /* blocks are moved by movers, not evicted */
 	struct volume_file *file; /* by number */
 	size_t n_file, cap_file;
 	uint32_t n_bad; /* of them, not gone */
-	uint32_t *drain; /* numbers of those that drain and are not GOING yet; has room for all
-			  * files */
+	/* Numbers of those that drain and are not GOING yet; has room for all files. */
+	uint32_t *drain;
 	size_t n_drain, cap_drain;
 	size_t drain_at;    /* of these: where the ticker continues */
 	uint64_t stays;     /* bytes of files that do not drain */
@@ -69,8 +70,8 @@ struct volume {
 	uint32_t next_file; /* greater than every number ever used */
 	uint64_t file_bytes;     /* of existing files, including draining ones */
 	uint64_t vanished_bytes; /* of these: of lost files in memory, whose room is free again */
-	struct volume_file claim; /* a registered file that may not have been created; length 0 =
-				   * none */
+	/* A registered file that may not have been created; length 0 = none. */
+	struct volume_file claim;
 	bool growing;
 	uint64_t growing_since;
 	uint64_t grow_again_at; /* after a failure: do not retry before */

@@ -20,20 +20,22 @@ struct partition;
 struct wishes;
 
 #define WISHES 4096u       /* of a ring */
-#define WISH_REST_MS 5000u /* who has taken one has begun by then */
+#define WISH_REST_MS 5000u /* a mover that has taken a wish has begun by then */
 #define WISH_ANYWHERE UINT32_MAX
 
 enum wish_kind { WISH_ASKED, WISH_NOTED, WISH_KINDS };
 
 struct wish {
 	struct skv_key key;
-	uint32_t instance; /* its durable number */
+	uint32_t instance; /* durable number of the instance */
 	/* Of asked ones: */
 	uint32_t to;    /* volume, or WISH_ANYWHERE in the fast tier */
-	bool moves;     /* the volume is one of its group: the block is to lie there. Else it is to
-			 * have a copy there */
-	uint64_t until; /* boot time ms: it has waited for room since, and is given up then; 0 = it
-			 * has not waited */
+	/* The volume is one of its group: the block is to lie there. Else it is to have a copy
+	 * there. */
+	bool moves;
+	/* Boot time ms: it has waited for room since, and is given up then; 0 = it has not
+	 * waited. */
+	uint64_t until;
 };
 
 struct wishes *wishes_make(void); /* NULL: out of memory */

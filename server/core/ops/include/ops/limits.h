@@ -1,4 +1,4 @@
-/* limits.h - what a start may write: checked, evicted for, reported. */
+/* limits.h - the limits of a start: checked, evicted for, reported. */
 #ifndef SKV_CORE_OPS_LIMITS_H
 #define SKV_CORE_OPS_LIMITS_H
 

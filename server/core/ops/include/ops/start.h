@@ -30,9 +30,10 @@ struct waiting_of {
 	uint32_t n_keys; /* 0 = all, begun from from_ms to to_ms (wall, inclusive) */
 	uint64_t from_ms, to_ms;
 };
-/* They fail with SKV_E_SESSION_ENDED: their blocks are deleted. SKV_E_NOMEM: none has. */
+/* Ends the waiting starts with SKV_E_SESSION_ENDED, because their blocks are deleted. SKV_E_NOMEM:
+ * none has ended. */
 int start_end_waiting(struct partition *p, const struct waiting_of *of);
-/* One slot given to a session's block. */
+/* A slot given to a session's block. */
 struct grant {
 	uint32_t volume;
 	uint32_t slab;

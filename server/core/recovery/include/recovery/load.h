@@ -19,7 +19,7 @@ struct registry_view {
 		uint32_t storage, file; /* of a slab file's document */
 		uint32_t pass;          /* the newest that had it */
 		bool is_file;
-		bool known; /* it is in this place of the table, */
+		bool known; /* the document is in this place of the table, */
 		bool there; /* and was not removed since */
 	} *v;
 	size_t n, cap; /* a power of 2 */

@@ -22,8 +22,9 @@ struct loading {
 };
 /* Where the store delivers to it; `err` as long as that is used. */
 struct skv_load_sink loading_sink(struct loading *l, struct skv_error *err);
-/* What only the owner may say of what was loaded: which leases, holds and losses to assume. Takes
- * the partition over to *out; on failure the caller still has it, to destroy it. */
+/* Decides what only the owner may decide about a loaded partition: the leases, holds and losses to
+ * assume. Moves the partition to *out; on failure the caller still has the partition, to destroy
+ * it. */
 int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
 		     struct skv_error *err);
 

@@ -31,11 +31,12 @@ bool device_same_masters(const struct device *d, const struct skv_storage_spec *
 int device_start(struct device *d);
 void device_ask(struct device *d); /* wakes its thread */
 void device_destroy(struct device *d); /* stops its thread first */
-/* One step of its thread: opens and looks at the root, has errands run. */
+/* Makes a step of the device's thread: opens and checks the root, has errands run. */
 void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct skv_error *err);
-/* It was opened so and claimed: it takes blocks until its thread finds otherwise. */
+/* Called when the storage was opened and claimed: it takes blocks until the device's thread finds a
+ * fault. */
 void device_opened(struct device *d);
 bool device_grows(struct device *d);
 /* Why no block may be written to it, or (`reads`) none of its blocks may be read. Reads go on if no
@@ -50,7 +51,7 @@ bool slot_serves(const struct partition *p, const struct slot *s);
 /* The file system's part of a removal. Once the file is gone it keeps
  * returning SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
-/* Its volume; NULL: the partition has none, or there is no partition. */
+/* Returns the device's volume; NULL: the partition has none, or there is no partition. */
 struct volume *device_volume(const struct partition *p, const struct device *d);
 /* Ends the devices of storages deleted by another manager, once they have left their file
  * systems. */
