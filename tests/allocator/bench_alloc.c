@@ -1,5 +1,5 @@
 /*
- * bench_alloc.c - what the allocator costs and what it wastes.
+ * bench_alloc.c - measures the cost and the waste of the allocator.
  *
  *   bench_alloc [--json] [--seed N]
  *
@@ -133,8 +133,8 @@ struct churn {
 	uint64_t victims; /* bytes evicted from victim slabs */
 	uint64_t starved; /* puts that needed them */
 	bool shift;       /* the mix changes with time */
-	uint32_t looks;   /* of so many blocks drawn the one in the slab with the
-			     smallest part in use goes */
+	/* Of so many blocks drawn the one in the slab with the smallest part in use goes. */
+	uint32_t looks;
 };
 
 static void add_block(struct churn *x, struct block b)

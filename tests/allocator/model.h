@@ -15,7 +15,7 @@ struct geometry {
 	uint64_t header;
 	uint64_t trailer;
 	uint64_t lengths[MAX_FILES]; /* 0 = none */
-	uint64_t grown[MAX_FILES];   /* what each becomes half-way, 0 = stays */
+	uint64_t grown[MAX_FILES];   /* length that each file gets half-way, 0 = unchanged */
 	uint64_t strides[MAX_CLASSES];
 	uint64_t aligns[MAX_CLASSES];
 	uint64_t segments[MAX_CLASSES]; /* 0 = the class has none */

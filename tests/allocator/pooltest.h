@@ -1,4 +1,4 @@
-/* pooltest.h - what the allocator's tests share: a pool in one line, and checked calls. */
+/* pooltest.h - shared by the allocator's tests: a pool in one line, and checked calls. */
 #ifndef SKV_TESTS_POOLTEST_H
 #define SKV_TESTS_POOLTEST_H
 

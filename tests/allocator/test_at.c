@@ -66,7 +66,7 @@ static void any_free_slot_is_taken(void **state)
 	refuse_at(p, c, 0, UINT64_MAX);
 	refuse_at(p, c, 1, 0);
 	skv_pool_free(p, a);
-	assert_false(is_at(p, 0, 9999)); /* its slab is closed */
+	assert_false(is_at(p, 0, 9999)); /* the slab is closed */
 	take_at(p, c, 9999);
 	assert_false(is_at(p, 0, 10000));
 	assert_false(is_at(p, 1, 0));

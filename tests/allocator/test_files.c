@@ -82,7 +82,7 @@ static void test_a_slab_of_a_draining_file_takes_no_more(void **state)
 	assert_int_equal(skv_pool_drain_file(p, 0, true), SKV_OK);
 	assert_int_equal(skv_pool_available(p, c), 0);
 	skv_pool_drain(p, run.slab, true);
-	skv_pool_drain(p, run.slab, false); /* its own flag is not the file's */
+	skv_pool_drain(p, run.slab, false); /* the slab's own flag is not the file's */
 	check(p);
 	assert_int_equal(skv_pool_available(p, c), 0);
 	skv_pool_free(p, sub_run(run, 0, 1));

@@ -159,7 +159,8 @@ static void test_freeze(void **state)
 	assert_int_equal(skv_pool_available(p, c), 0);
 	assert_int_equal(skv_pool_alloc(p, c, 1, &run, &n), SKV_E_NO_SPACE);
 	assert_int_equal(pool_stats(p).held_bytes, 56 * 64);
-	/* What was held has somebody to wait for as well: it may have been given away since. */
+	/* Held slots have an earlier user to wait for as well: they may have been given away
+	 * since. */
 	assert_int_equal(skv_pool_release_due(p, 50), 0);
 	/* Slots freed later, and files added later, are not concerned. */
 	skv_pool_free(p, sub_run(a, 9, 1));

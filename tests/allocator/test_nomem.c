@@ -6,7 +6,7 @@
 
 #define SLOTS 64 /* of a small slab */
 
-/* What a refused call must have left alone. */
+/* Asserts that a refused call has changed nothing. */
 static void same(const struct skv_pool *p, const struct skv_pool_stats *before)
 {
 	struct skv_pool_stats now = pool_stats(p);

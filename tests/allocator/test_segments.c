@@ -33,7 +33,7 @@ static void test_geometry(void **state)
 		assert_true(skv_pool_at(p, 0, skv_slot_offset(&info, i), &slab, &slot));
 		assert_int_equal(slot, i);
 	}
-	/* what is left of the segment */
+	/* rest of the segment */
 	assert_false(skv_pool_at(p, 0, skv_slot_offset(&info, 2) + 300, &slab, &slot));
 	assert_int_equal(skv_pool_slots_in_file(p, c, 2 * 4096), 24);
 	assert_int_equal(skv_pool_available(p, c), 12);

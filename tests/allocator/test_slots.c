@@ -1,7 +1,7 @@
 /* Allocating and freeing: which slots are chosen, all or nothing, slabs that come and go. */
 #include "pooltest.h"
 
-/* One class of 64 slots in each unit, `units` units. */
+/* Returns a pool with one class of 64 slots in each unit, `units` units. */
 static struct skv_pool *plain_pool(uint32_t units, uint32_t *c)
 {
 	struct skv_pool *p = make_pool(4096, 0, 0);

@@ -26,7 +26,7 @@ int check_identity(size_t m, const char *text, size_t n)
 	struct skv_buf first = { 0 }, again = { 0 };
 	struct skv_arena arena;
 	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-	/* its reader returns what it read */
+	/* the reader of errors returns the error that it read */
 	const bool error = strcmp(messages[m].name, "error") == 0;
 	struct skv_error err = { 0 };
 	int rc, rc_again = SKV_OK;

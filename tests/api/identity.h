@@ -1,5 +1,5 @@
 /*
- * identity.h - what holds for every document that the codec takes (target api_identity).
+ * identity.h - properties of every document that the codec takes (target api_identity).
  */
 #ifndef TESTS_API_IDENTITY_H
 #define TESTS_API_IDENTITY_H

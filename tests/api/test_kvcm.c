@@ -118,7 +118,7 @@ static void test_finish_masks(void **state)
 	assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), SKV_OK);
 	assert_true(req.mask_kind == SKV_MASK_BITS && req.mask_count == 3);
 	assert_true(req.mask[0] && !req.mask[1] && req.mask[2]);
-	/* What an empty session is finished with; and nothing at all. */
+	/* The body that finishes an empty session; and an empty body. */
 	m = read_mask(&t, "{\"bool_masks\":{\"offset\":0}}", false);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(kvcm_mask_finish(&m, &t.arena, &req, &err), SKV_OK);
@@ -207,7 +207,7 @@ static struct skv_file_ref refs[] = {
 static const char *roots[] = { "/tmp/nfs/", "/mnt/3fs/kv", "/mnt/3fs/kv", "" };
 static struct skv_files files = { refs, 4 };
 
-/* What the header says, in the slow way. */
+/* Computes the expected header, in the slow way. */
 static KvcmMeta__CacheLocation *expected(struct tools *t, const struct kvcm_locations *l,
 					 uint32_t i)
 {

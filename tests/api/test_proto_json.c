@@ -16,7 +16,8 @@
 
 #define ALL (&skv__test__all__descriptor)
 
-/* What is written of a message of the type holds `want`; NULL: it is refused at field `where`. */
+/* The JSON written of a message of the type contains `want`; NULL: the message is refused at field
+ * `where`. */
 struct rule {
 	const ProtobufCMessageDescriptor *type;
 	const char *text;

@@ -307,7 +307,7 @@ static struct skv_location any_location(struct trip *t, uint32_t n_files)
 	return l;
 }
 
-/* What was written, as jansson reads it; nothing is written twice. */
+/* Parses the written text with jansson; checks that no field is written twice. */
 static json_t *parse(struct trip *t)
 {
 	json_error_t e;

@@ -1,7 +1,7 @@
 /*
- * test_v1_docs.c - what is told about the API is true: the OpenAPI document is sound and
- * complete, the tables of docs/reference/PROTOCOL.md agree with skv/status.h and skv/limits.h, its
- * JSON examples are readable.
+ * test_v1_docs.c - documents of the API are true: the OpenAPI document is sound and complete, the
+ * tables of docs/reference/PROTOCOL.md agree with skv/status.h and skv/limits.h, its JSON examples
+ * are readable.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -152,8 +152,9 @@ static void check_bounds(const json_t *schema)
 	}
 }
 
-/* What generators of clients stumble over: null allowed for a value without a type, alternatives
- * that say which field is needed but not what it is, and bounds that are not numbers. */
+/* Rejects constructs that generators of clients cannot handle: null allowed for a value without a
+ * type, alternatives that say which field is needed but not its form, and bounds that are not
+ * numbers. */
 static void check_types(json_t *v)
 {
 	json_t *child, *branch;
@@ -336,7 +337,7 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("Error", skv_v1_write_error(b, &error, "r"));
 }
 
-/* One line of the golden file: where in the document, and what stands there. */
+/* Checks a line of the golden file: the place in the document, and the value there. */
 static void check_golden(FILE *made, const char *where, json_t *v)
 {
 	char *text =
@@ -457,8 +458,8 @@ static void test_limits(void **state)
 #undef LIMIT
 }
 
-/* What a curl line of the document asks for: method and path, with names put back to
- * {parameters}. */
+/* Returns true if a curl line of the document calls the operation: method and path, with names put
+ * back to {parameters}. */
 static bool asks(const char *line, const struct operation *op)
 {
 	const char *url = strstr(line, "$SLABKV_URL"), *p = op->path;

@@ -61,7 +61,7 @@ static void check_line(char *line, unsigned number)
 	unescape(column[FIELD]);
 	message_n = unescape(column[MESSAGE]);
 	written_n = unescape(column[WRITTEN]);
-	exact = malloc(n ? n : 1); /* its size, so that a step too far is found */
+	exact = malloc(n ? n : 1); /* the exact size, so that a read past the end is detected */
 	assert_non_null(exact);
 	memcpy(exact, column[TEXT], n);
 	skv_arena_init(&arena);

@@ -446,7 +446,7 @@ static void test_shapes(void **state)
 	trip_end(&t);
 }
 
-/* What managers read of each other's answers. */
+/* Answers contain the fields that managers read of each other's answers. */
 static void test_answers_by_name(void **state)
 {
 	struct skv_group_view group = { .spec = { .name = "g",

@@ -434,7 +434,7 @@ static void texts_of_one_length(void **state)
 		assert_true(skv_key_equal(r.keys[i], skv_key_from_string(&t.secret, text, n)));
 	}
 	trip_end(&t);
-	/* One that is none, at the beginning, in the middle and at the end of a run. */
+	/* An invalid element at the beginning, in the middle and at the end of a run. */
 	for (uint32_t odd = 0; odd < RUN; odd += 10) {
 		static const char *const with[] = { "", "\xc3", "\xff" "a", "\xed\xa0\x80" };
 		char field[20];

@@ -32,7 +32,7 @@ static void assert_known(const ProtobufCMessage *m)
 	}
 }
 
-/* Their message of our bytes; packed again it has the same bytes. */
+/* Unpacks our bytes with protobuf-c; packed again the message has the same bytes. */
 static void *theirs(const ProtobufCMessageDescriptor *type, const struct skv_buf *ours)
 {
 	ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, ours->len, ours->data);

@@ -244,7 +244,7 @@ static void expect_lists(struct trip *t, const struct skv_lookup_res *r, size_t 
 	json_decref(v);
 }
 
-/* One location in the middle differs in one thing; what it does not touch stays one run. */
+/* A location in the middle differs in one field; locations on either side stay in one run. */
 static void a_run_ends_where_a_field_differs(void **state)
 {
 	struct skv_lookup_res r;

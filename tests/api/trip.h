@@ -18,7 +18,7 @@
 #define ROUNDS 300
 
 struct trip {
-	struct skv_arena made; /* what is written */
+	struct skv_arena made; /* memory of the written text */
 	struct skv_arena read;
 	struct skv_buf text;
 	struct skv_v1_in in;
@@ -45,7 +45,8 @@ static inline void trip_end(struct trip *t)
 	skv_buf_destroy(&t->text);
 }
 
-/* What was written, as the arguments `text, n` of a reader, in memory of exactly that size. */
+/* Returns the written text, as the arguments `text, n` of a reader, in memory of exactly that
+ * size. */
 static inline const char *trip_text(struct trip *t)
 {
 	assert_false(t->text.failed);

@@ -1,5 +1,5 @@
 /*
- * test_log.c - one call is one line, in text and in JSON, whatever the values hold. Lines are read
+ * test_log.c - a call is one line, in text and in JSON, whatever the values hold. Lines are read
  * back from a pipe; JSON lines are parsed.
  */
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static int close_pipe(void **state)
 	return 0;
 }
 
-/* What was logged since the last call. */
+/* Returns the lines logged since the last call. */
 static const char *listen_pipe(void)
 {
 	ssize_t n = read(ends[0], said, sizeof said - 1);

@@ -21,7 +21,7 @@ static void good_names(void **state)
 	assert_true(valid("Qwen3-8B_tp8.v2"));
 	assert_true(valid("0"));
 	assert_true(valid("_x"));
-	assert_true(valid("a..b")); /* one path component, whatever is inside */
+	assert_true(valid("a..b")); /* a single path component, whatever it contains */
 	assert_true(valid("a-"));
 	assert_true(valid("full:group=0")); /* as KVCM's clients name specs */
 	assert_true(valid("qwen3@v2+lora,b"));

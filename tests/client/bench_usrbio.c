@@ -1,5 +1,5 @@
 /*
- * bench_usrbio.c - what the engine "usrbio" costs: CPU time of the calling thread for each request,
+ * bench_usrbio.c - measures the engine "usrbio": CPU time of the calling thread for each request,
  * on the stand-in for 3FS's client library. All of the engine runs on that thread (with the
  * library's part of it: preparing, submitting, waiting); the stand-in copies on threads of its own.
  *

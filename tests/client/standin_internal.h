@@ -9,7 +9,7 @@
 
 #include "standin.h"
 
-/* One request while it is answered. */
+/* A request while it is answered. */
 struct exchange {
 	struct skv_buf in, out;
 	struct skv_arena arena;

@@ -99,7 +99,7 @@ static bool readable(const struct scene *s, int timeout_ms)
 	return poll(&p, 1, timeout_ms) == 1;
 }
 
-/* One completion, waited for. */
+/* Waits for a completion. */
 static struct slabkv_completion next(const struct scene *s)
 {
 	struct slabkv_completion c;
@@ -271,7 +271,7 @@ static void every_form_of_key(void **state)
 	assert_int_equal(next(s).result, SLABKV_WRITTEN);
 	assert_int_equal(slabkv_submit(s->a, &ops[1], sizeof(struct slabkv_op), 3, NULL, NULL),
 			 SLABKV_OK);
-	memset(names, 'x', sizeof names); /* they have been copied */
+	memset(names, 'x', sizeof names); /* the names have been copied */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(next(s).result, SLABKV_WRITTEN);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -462,7 +462,7 @@ static void single_operations_fail_alone(void **state)
 #define KEYS 48u      /* of each thread */
 #define OPS 1200u     /* of each thread */
 
-/* One key: what it should be, and what is in flight on it. */
+/* A key: the expected state, and the operation in flight on it. */
 struct key {
 	atomic_bool busy;
 	bool present;
@@ -715,7 +715,7 @@ static void the_manager_dies_in_the_middle(void **state)
 	assert_int_equal(next(s).result, SLABKV_ERROR);
 	daemon_again(&s->d);
 	daemon_wait(s->kv);
-	for (uint32_t i = 0; i < n_written; i++) { /* what was acknowledged is there */
+	for (uint32_t i = 0; i < n_written; i++) { /* acknowledged blocks exist */
 		op = op_of(SLABKV_OP_EXISTS, written[i], NULL);
 		assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL),
 				 SLABKV_OK);

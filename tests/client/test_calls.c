@@ -107,7 +107,7 @@ static void the_next_manager_is_tried(void **state)
 	f->urls[1] = standby.url;
 	f->urls[2] = f->s.url;
 	f->o.n_urls = 3;
-	f->o.rounds = 1; /* one round over all three is enough */
+	f->o.rounds = 1; /* a single round over all three is enough */
 	fixture_reopen(f, NULL, NULL);
 	put_all(f, 1, 2);
 	assert_int_equal(f->kv->current, 2); /* remembered */
@@ -263,7 +263,7 @@ static void *answer_slowly(void *arg)
 	return NULL;
 }
 
-/* One that refuses has not answered: the slow one is waited for. */
+/* A manager that refuses has not answered: the client waits for the slow one. */
 static void a_refusal_does_not_count(void **state)
 {
 	struct fixture *f = *state;
@@ -287,7 +287,7 @@ static void a_refusal_does_not_count(void **state)
 	standin_stop(&standby);
 }
 
-/* What a proxy answers for a manager that it cannot reach. */
+/* The answer of a proxy for a manager that it cannot reach. */
 struct proxy {
 	pthread_t thread;
 	int fd;

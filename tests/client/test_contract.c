@@ -1,7 +1,7 @@
 /*
- * test_contract.c - what programs rely on beyond single calls: a failed check never ends the
- * process, a handle is not used after fork, batches as arrays side by side, and buffers that nobody
- * touches once their operation is reported.
+ * test_contract.c - guarantees beyond single calls: a failed check never ends the process, a handle
+ * is not used after fork, batches as arrays side by side, and buffers that nobody touches once
+ * their operation is reported.
  */
 #include "fixture.h"
 
@@ -21,7 +21,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool shut;    /* reads wait */
-	bool waiting; /* one does */
+	bool waiting; /* a read waits */
 	bool breaks;  /* a check fails in the midst of a read */
 } gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
@@ -283,7 +283,7 @@ static void batches_take_arrays(void **state)
 	expect_all(&s, MANY, SLABKV_HIT, SLABKV_OK);
 	set_clear(&set);
 	arrays_init(&s, &set, SLABKV_OP_GET);
-	s.keys[16 * 3] = 1; /* one that is not there: the others are, each on its own */
+	s.keys[16 * 3] = 1; /* an absent block: the others are found, each on its own */
 	assert_int_equal(slabkv_batch(f->kv, &s.b, &err), SLABKV_OK);
 	for (uint32_t i = 0; i < MANY; i++) {
 		assert_int_equal(s.results[i], i == 3 ? SLABKV_MISS : SLABKV_HIT);
@@ -352,7 +352,7 @@ static void batches_complete_later(void **state)
 	expect_all(&s, 40, SLABKV_ERROR, SLABKV_E_NOT_FOUND);
 	slabkv_async_close(a);
 
-	/* One thread that is held up: what stands behind it can be cancelled. */
+	/* A single thread is held up: operations queued after it can be cancelled. */
 	put_all(f, 1, 40);
 	use_engine(f);
 	f->o.async_threads = 1;

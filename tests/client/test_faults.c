@@ -111,7 +111,7 @@ static void a_truncated_file_is_a_miss(void **state)
 	assert_int_equal(b.blocks[1].result, SLABKV_HIT);
 	assert_int_equal(b.blocks[2].result, SLABKV_MISS);
 	assert_int_equal(b.blocks[3].result, SLABKV_MISS);
-	/* it was forgotten: the next call proves it anew and finds it too short */
+	/* the file was forgotten: the next call proves the file anew and finds it too short */
 	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.blocks[0].result, SLABKV_ERROR);
 	assert_int_equal(b.blocks[0].why, SLABKV_E_CORRUPT);
@@ -186,7 +186,7 @@ static void a_vanished_root_is_an_error_of_the_blocks(void **state)
 	assert_int_equal(b.io.failed, 2);
 	assert_int_equal(b.err.code, SLABKV_E_UNAVAILABLE);
 	assert_int_equal(f->s.aborts, 1); /* the slots go back at once */
-	/* it comes back by itself */
+	/* the storage recovers by itself */
 	assert_int_equal(rename(away, f->s.root), 0);
 	assert_int_equal(set_put(f, &b), SLABKV_OK);
 	assert_int_equal(b.io.done, 2);
@@ -367,7 +367,7 @@ static void nothing_is_written_after_the_deadline(void **state)
 	struct set b;
 
 	use_slow_engine(f);
-	f->s.gap = 512; /* one run for each block */
+	f->s.gap = 512; /* a run for each block */
 	write_takes_ms = 20000; /* the deadline is 30000 */
 	set_init(&b, 1, 4);
 	assert_int_equal(set_put(f, &b), SLABKV_OK);
@@ -530,8 +530,8 @@ static void write_in_flight(struct skv_engine *e, struct skv_io_run *runs, uint3
 	runs[n - 1].in_flight = true;
 }
 
-/* Whatever ends the session, and however that goes: slots that a write may still
- * reach are not called quiet. */
+/* Slots that a write may still reach are not called quiet, whatever ends the session and whatever
+ * the result. */
 static void a_write_given_up_is_never_called_quiesced(void **state)
 {
 	struct fixture *f = *state;

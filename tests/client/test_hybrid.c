@@ -86,7 +86,7 @@ static void prompt_init(struct prompt *p, uint64_t number)
 	}
 }
 
-/* Its blocks from `from` on. */
+/* Puts the instance's blocks from `from` on. */
 static void put(struct hybrid *h, const char *instance, uint64_t number, uint32_t from,
 		const struct slabkv_put_options *o)
 {

@@ -163,7 +163,7 @@ static void a_put_that_hangs_goes_to_another_storage(void **state)
 		assert_int_equal(b.blocks[i].result, SLABKV_WRITTEN);
 		assert_int_equal(standin_find(&f->s, "m", 1 + i)->file, 1);
 	}
-	set_free(&b); /* what hangs has bytes of its own */
+	set_free(&b); /* hanging requests have bytes of their own */
 	open_gate(f->kv);
 	set_init(&b, 1, 4);
 	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);

@@ -111,7 +111,7 @@ static void expect(const struct slabkv_options *o, const char *field, const char
 		fail_msg("'%s' is not in: %s", word, err.message);
 }
 
-/* What is set in the struct itself is checked as well, and by the same table. */
+/* Options set in the struct itself are checked as well, and by the same table. */
 static void test_open(void **state)
 {
 	struct slabkv_options o;
@@ -205,7 +205,7 @@ static void test_by_name(void **state)
 	assert_true(skv_mounts_named(kv->mounts));
 	slabkv_close(kv);
 	slabkv_options_init(&plain, sizeof plain);
-	/* it has nowhere to keep the list */
+	/* the struct has no memory for the list */
 	assert_int_equal(set(&plain, "urls", "one", &err), SLABKV_E_INVALID);
 }
 

@@ -43,7 +43,7 @@ static void a_greater_epoch_wins(void **state)
 	assert_string_equal(owner(o, M), A);
 	learn(o, M, 3, 6, B);
 	assert_string_equal(owner(o, M), B);
-	learn(o, M, 3, 5, A); /* it was on its way for long */
+	learn(o, M, 3, 5, A); /* a delayed answer */
 	assert_string_equal(owner(o, M), B);
 	learn(o, M, 3, 7, B);
 	learn(o, M, 3, 6, A);
@@ -87,7 +87,7 @@ static void ids_name_their_partition(void **state)
 	skv_owners_destroy(o);
 }
 
-/* What others say of an owner only tells where the instance is. */
+/* A report of others about an owner only locates the instance. */
 static void hearsay_is_not_kept(void **state)
 {
 	struct skv_owners *o = skv_owners_create();
@@ -110,7 +110,7 @@ static void what_is_wrong_is_forgotten(void **state)
 	learn(o, M, 3, 5, A);
 	learn(o, "/v1/instances/n", 4, 5, A);
 	learn(o, "/v1/instances/other", 5, 5, B);
-	skv_owners_forget(o, M, B); /* it never was */
+	skv_owners_forget(o, M, B); /* B never was the owner */
 	assert_string_equal(owner(o, M), A);
 	skv_owners_forget(o, "/v1/match", A);
 	skv_owners_forget(o, M, A);
@@ -350,7 +350,7 @@ static int open_port(bool listens, char url[64])
 	return fd;
 }
 
-/* One that hangs costs one hedge, not one for each of its partitions. */
+/* A hanging manager costs a single hedge, not one for each of its partitions. */
 static void who_hangs_is_left(void **state)
 {
 	struct fixture *f = *state;
@@ -444,7 +444,7 @@ static void a_short_try_is_one_request(void **state)
 	learn(f->kv->owners, M, 3, 8, url);
 	slabkv_try_for(50);
 	assert_int_equal(lookup(f), SLABKV_E_TIMEOUT);
-	assert_string_equal(owner(f->kv->owners, M), url); /* it had little time */
+	assert_string_equal(owner(f->kv->owners, M), url); /* the call had little time */
 	assert_int_equal(wrong(&t), 3);
 	end(&t);
 	close(fd);

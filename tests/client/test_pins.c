@@ -82,7 +82,7 @@ static void a_pools_buffer_is_the_calls_until_it_ends(void **state)
 		one_block(&s, 1, put);
 		assert_int_equal(s.seen, put ? 2 : 1);
 		slabkv_pool_info(s.pool, &info);
-		assert_int_equal(info.free, 1); /* it came back with the end of the call */
+		assert_int_equal(info.free, 1); /* the buffer came back with the end of the call */
 		assert_int_equal(info.leaving, 0);
 	}
 	assert_int_equal(slabkv_pool_detach(f->kv, s.pool), SLABKV_OK);

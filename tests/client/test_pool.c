@@ -272,7 +272,7 @@ static void shared_pools_are_seen_by_name(void **state)
 	assert_false(there(info.shm));
 }
 
-/* One crash, and one sweep after it: what the sweep returned. */
+/* Crashes once and sweeps once: returns the sweep's result. */
 static uint32_t crash_and_sweep(void)
 {
 	char name[200];
@@ -297,7 +297,7 @@ static uint32_t crash_and_sweep(void)
 	close(ends[0]);
 	close(ends[1]);
 	(void)slabkv_pool_sweep();
-	assert_true(there(name)); /* its owner lives */
+	assert_true(there(name)); /* the owner lives */
 	assert_int_equal(kill(child, SIGKILL), 0);
 	/* dead, but not reaped: its number is still taken */
 	assert_int_equal(waitid(P_PID, (id_t)child, &dead, WEXITED | WNOWAIT), 0);
@@ -307,8 +307,8 @@ static uint32_t crash_and_sweep(void)
 	return removed;
 }
 
-/* Whoever makes shared memory on this machine sweeps first. So another process may have been
- * faster than this one, but not every time. */
+/* Each process that makes shared memory on this machine sweeps first. So another process may have
+ * been faster than this one, but not every time. */
 static void what_a_crash_leaves_is_swept(void **state)
 {
 	int tries = 100;
@@ -344,8 +344,8 @@ static void *outlive(void *arg)
 	_exit(1);
 }
 
-/* Its main thread has ended, so the kernel calls it a zombie; but another
- * thread goes on using the pool. */
+/* The process's main thread has ended, so the kernel calls it a zombie; but another thread goes on
+ * using the pool. */
 static void a_process_without_its_main_thread_lives(void **state)
 {
 	static struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
@@ -411,7 +411,7 @@ static void only_the_owner_counts(void **state)
 	assert_int_equal(futimens(fd, old), 0);
 	close(fd);
 	(void)slabkv_pool_sweep();
-	assert_false(there(other)); /* that process is gone, its number is used again */
+	assert_false(there(other)); /* the process is gone, its number is used again */
 	assert_true(there(foreign) && there(strange) && there(info.shm));
 	shm_unlink(foreign);
 	shm_unlink(strange);

@@ -216,7 +216,7 @@ static void the_mtus_of_both_ends_differ(void **state)
 					 "MTU (ibv_devinfo)?"));
 }
 
-/* Its key is of an epoch that is over: nothing is wrong with the network, and nobody is told so. */
+/* The slab's key is of a past epoch: nothing is wrong with the network, and nobody is warned. */
 static void the_slab_is_gone(void **state)
 {
 	uint8_t data[512] = { 0 };

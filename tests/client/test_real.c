@@ -259,7 +259,7 @@ static void objects_come_back(void **state)
 	assert_string_equal(ii->extra, "x\"y");
 	assert_int_equal(ii->block_tokens, 16);
 	assert_true(ii->weight == 1 && ii->capacity == SLABKV_NONE);
-	i = *ii; /* what was read may be put as it is */
+	i = *ii; /* an instance that was read may be put unchanged */
 	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_OK);
 	slabkv_free(ii);
 	i.size = sizeof i / 2;
@@ -488,7 +488,7 @@ static void changes_leave_the_rest(void **state)
 	assert_int_equal(slabkv_object_delete(r->f.kv, SLABKV_GROUP, "others", &err), SLABKV_OK);
 }
 
-/* Whatever a change has that an object has not is refused, by its name. */
+/* A field of a change that the object does not have is refused, by its name. */
 static void bad_changes_are_refused(void **state)
 {
 	static const struct {

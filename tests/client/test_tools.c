@@ -1,4 +1,4 @@
-/* test_tools.c - what the command is made of: sizes and keys, histogram, pattern. */
+/* test_tools.c - the parts of the command: sizes and keys, histogram, pattern. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

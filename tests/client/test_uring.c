@@ -57,8 +57,8 @@ static _Thread_local uint32_t calls;
 int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n);
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned int n);
 
-/* What a completion says instead. Only requests of some bytes come back short: the rest is moved
- * again, to the same place. */
+/* Returns the result that a completion reports instead. Only requests of some bytes come back
+ * short: the rest is moved again, to the same place. */
 static int other_result(int res)
 {
 	switch (fault) {
@@ -289,7 +289,7 @@ static void assert_same_results(const struct runs *u, const struct runs *x)
 	}
 }
 
-/* What lies behind `done` may be anything: O_DIRECT fills the last page with zeros. */
+/* Clears the bytes after `done`, which may be anything: O_DIRECT fills the last page with zeros. */
 static void clear_rest(struct runs *x)
 {
 	for (uint32_t i = 0; i < x->n; i++) {
@@ -629,7 +629,7 @@ static void errors_stop_one_run_only(void **state)
 /* A clock that moves on by one millisecond each time it is read. */
 static uint64_t tick(void *self) { return (*(uint64_t *)self)++; }
 
-/* One request at a time: the clock is read before and after each. */
+/* A single request at a time: the clock is read before and after each. */
 static void nothing_is_submitted_after_the_deadline(void **state)
 {
 	struct place *p = *state;

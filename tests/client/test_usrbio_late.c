@@ -124,8 +124,8 @@ static bool flying(struct skv_usrbio_conn *g)
 	return some;
 }
 
-/* What moves in the caller's memory is not over before it is: nothing lands in what the caller
- * keeps there later, nor is that written. */
+/* A transfer in the caller's memory ends only when the I/O has: no bytes arrive later in memory
+ * that the caller keeps, nor is that memory written. */
 static void in_flight_is_not_finished(struct place *p, enum skv_usrbio_way way)
 {
 	struct slabkv_pool *pool;
@@ -264,7 +264,7 @@ static void test_opened_after_a_restart(void **state)
 	free(want);
 }
 
-/* It goes while requests fly: nobody waits until their time is over. */
+/* The daemon goes while requests are in flight: no caller waits until their time is over. */
 static void test_restart_in_flight(void **state)
 {
 	struct place *p = *state;
@@ -336,7 +336,7 @@ static void test_not_read_again_where_the_old_daemon_may_write(void **state)
 	for (unsigned before = atomic_load(&questions);
 	     atomic_load(&questions) < before + 2 && !atomic_load(&l.done);)
 		skv_usrbio_pool_wait(&conn(&old)->pools[SKV_USRBIO_READ], 1);
-	assert_false(atomic_load(&l.done)); /* it has looked, and waits */
+	assert_false(atomic_load(&l.done)); /* the thread has looked, and waits */
 	atomic_store(&old_lives, false);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(l.run.status, SKV_E_IO);

@@ -46,7 +46,7 @@ struct skv_usrbio_conn *conn(const struct place *p);
 /* Is a buffer of the pool taken? */
 bool in_use(struct skv_usrbio_conn *g, enum skv_usrbio_way way);
 void fill(uint8_t *data, size_t n, uint64_t seed);
-/* One run of `n` pieces of `size` bytes, each in memory of its own `stride` bytes apart. */
+/* Returns a run of `n` pieces of `size` bytes, each in memory of its own `stride` bytes apart. */
 struct skv_io_run run_of(struct skv_engine_file *f, uint64_t offset, uint8_t *data, size_t size,
 			 size_t stride, int n, struct iovec *iov);
 void write_bytes(struct place *p, uint64_t offset, uint8_t *data, size_t n);

@@ -568,7 +568,8 @@ static int beside(double duration)
 	}
 	skv_cluster_counters_get(cluster, &c);
 	qsort(ns, n, sizeof *ns, by_size);
-	waited = c.lock_waits < n ? (uint32_t)c.lock_waits : n - 1; /* they took longest */
+	/* The slowest lookups are those that waited. */
+	waited = c.lock_waits < n ? (uint32_t)c.lock_waits : n - 1;
 	printf("%.0f blocks/s, %.0f lookups/s, of which %u waited: %.1f us each, half of them less "
 	       "than %.1f us, one in ten more than %.1f us\n",
 	       (double)blocks / duration, n / duration, waited,

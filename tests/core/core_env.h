@@ -62,7 +62,7 @@ void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block);
 void env_make_pages(struct env *e, uint64_t pages);
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit);
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage);
-/* What skv_cluster_file_put does with one wish. */
+/* Calls skv_cluster_file_put with one wish. */
 static inline int env_file_drain(struct skv_cluster *c, const char *storage, uint32_t file, bool on,
 				 bool move, struct skv_error *err)
 {

@@ -213,7 +213,7 @@ static void a_missing_checksum_of_written_bytes_is_refused(void **state)
 	req.no_checksum = second;
 	assert_int_equal(env_finish_req(e, &req, &f), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "checksums");
-	req.no_checksum = first; /* that block failed */
+	req.no_checksum = first; /* the first block failed */
 	assert_int_equal(env_finish_req(e, &req, &f), SKV_OK);
 	assert_int_equal(f.committed, 1);
 	assert_int_equal(env_lookup(e, k, 2, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
@@ -337,7 +337,7 @@ static void full_store_evicts_tails_first(void **state)
 		assert_int_equal(env_lookup(e, k, 100, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 		for (int i = 0; i < 100; i++)
 			hits += r.hit[i];
-		assert_int_equal(env_match(e, k, 100), hits); /* what is left is a prefix */
+		assert_int_equal(env_match(e, k, 100), hits); /* remaining blocks are a prefix */
 		held += hits;
 	}
 	assert_true(held > 900);
@@ -411,7 +411,7 @@ static void lease_survives_a_crash(void **state)
 	assert_int_equal(env_lookup(e, k, 900, SKV_LOOKUP_PREFIX, 10000, &r), SKV_OK);
 	reopen(e);
 	env_keys(other, 100, 2, 1);
-	/* what is free, or nothing */
+	/* either free slots, or none */
 	rc = env_start(e, &(struct env_start){ .keys = other, .n = 100 }, &s);
 	if (rc == SKV_OK)
 		rc =

@@ -54,7 +54,7 @@ static uint32_t not_admitted(const struct skv_start_res *res)
 	return n;
 }
 
-/* What is written is the head of what is asked for. */
+/* The written keys are the head of the requested ones. */
 static void check_head(const struct skv_start_res *res)
 {
 	bool refused = false;
@@ -119,7 +119,7 @@ static void part_of_a_working_set_stays(void **state)
 	assert_int_equal(n.start_not_admitted, refused);
 }
 
-/* Who does not say that he understands it gets room for all. */
+/* A caller that does not announce support for partial starts gets room for all. */
 static void only_who_asks(void **state)
 {
 	uint32_t refused = 0;

@@ -14,7 +14,7 @@
 
 /* A wall clock that can be set, beside one that cannot. */
 static struct env env;
-static int64_t wrong; /* what the wall clock is off by, ms */
+static int64_t wrong; /* error of the wall clock, ms */
 
 static uint64_t now_ms(void *self)
 {
@@ -152,7 +152,7 @@ static void a_day_ahead_for_one_write(void **state)
 	}
 }
 
-/* It was a day ahead when the manager last stopped, and is right now. */
+/* The wall clock was a day ahead when the manager last stopped, and is right now. */
 static void a_day_ahead_before_the_restart(void **state)
 {
 	(void)state;
@@ -198,7 +198,7 @@ static void a_clock_that_goes_back_dates_nothing_ahead(void **state)
 
 /* ---- a wall clock that is two hours behind for a second -------------------------------------- */
 
-/* What happens in that second. */
+/* The event in that second. */
 enum { WRITE, CHECKPOINT, RESTART, REBOOT, DURINGS };
 
 static void write_checkpoint(void)

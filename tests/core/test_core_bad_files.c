@@ -302,7 +302,8 @@ static void it_is_given_up_after_a_minute(void **state)
 	wait_gone(1);
 	assert_serves();
 	assert_int_equal(found_in(0) + found_in(2), 2 * SLOTS);
-	/* Its keys can be stored again, in a file of another number; also after a restart. */
+	/* The file's keys can be stored again, in a file of another number; also after a
+	 * restart. */
 	env_keys(keys, SLOTS, 1, SLOTS);
 	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
 	assert_non_null(view(FILES));
@@ -326,7 +327,8 @@ static void damage_is_given_up_too_pinned_or_not(void **state)
 	look_around();
 	wait_gone(1);
 	assert_int_equal(found_in(0) + found_in(2), 2 * SLOTS);
-	shell("test -e %s/s/slab-00000001.kvs", top); /* whose it is cannot be told: it stays */
+	/* The file's owner is unknown: the file stays. */
+	shell("test -e %s/s/slab-00000001.kvs", top);
 }
 
 static void without_a_witness_nothing_is_given_up(void **state)
@@ -386,7 +388,7 @@ static void eio_of_one_file_costs_its_own_blocks(void **state)
 		assert_bad(1, "unreadable");
 		env_keys(keys, 5, 1, 0); /* in file 0 there is room, then, */
 		assert_int_equal(env_delete(&e, keys, 5, &deleted), SKV_OK);
-		look_around(); /* their leases end */
+		look_around(); /* the blocks' leases end */
 		assert_int_equal(env_put(&e, keys, 5), 5); /* and nothing is placed in the other */
 		assert_int_equal(env_match(&e, keys, 5), 5);
 		assert_int_equal(view(1)->used_bytes, SLOTS * BLOCK);

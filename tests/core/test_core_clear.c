@@ -64,7 +64,7 @@ static void reopen(struct env *e, enum restart how)
 	env_check(e);
 }
 
-/* What the storage has: slots of blocks, slots that wait. */
+/* Counts the slots of the storage: those of blocks, and those that wait. */
 static void count(struct env *e, uint64_t *used, uint64_t *held)
 {
 	struct skv_stats st;
@@ -340,7 +340,7 @@ static void test_leases(void **state)
 	expect_slots(e, 0, 100);
 	env_advance(e, 200);
 	expect_slots(e, 0, 0);
-	/* What was there before a restart counts as leased as long as any lease of then may run. */
+	/* Blocks from before a restart count as leased as long as any earlier lease may run. */
 	assert_int_equal(env_put(e, k, 100), 100);
 	lease(e, k, 1, 5000);
 	reopen(e, CRASH);
@@ -379,8 +379,8 @@ static void test_checkpoint_before_sweep(void **state)
 	expect_slots(e, 0, 0);
 }
 
-/* What is being written goes with the rest: its session is over, its slots wait for
- * the deadline and the grace. */
+/* Blocks being written go with the rest: their session is over, their slots wait for the deadline
+ * and the grace. */
 static void test_sessions(void **state)
 {
 	struct env *e = *state;

@@ -217,7 +217,7 @@ static int settle(struct scene *s, struct copy *c, struct wait *w, int rc)
 	return rc == SKV_PENDING ? w->status : rc;
 }
 
-/* One block: started, and finished unless `open`. `sum` 0: without a checksum. */
+/* Puts a block: started, and finished unless `open`. `sum` 0: without a checksum. */
 static int put(struct scene *s, struct copy *c, uint64_t key, uint64_t sum, struct place *where)
 {
 	struct skv_key k = { 1, key };
@@ -429,17 +429,17 @@ static void a_look_that_is_overdue_ends_granting(void **state)
 	s->lease_ms = 60000;
 	assert_true(begin(s, &s->a, false));
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
-	skv_fake_clock_advance(&s->clock, 4999); /* it stood still, and goes on */
+	skv_fake_clock_advance(&s->clock, 4999); /* copy a stood still, and continues */
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
 	skv_fake_clock_advance(&s->clock, 1);
 	assert_int_equal(skv_cluster_may_answer(s->a.cluster), SKV_OK); /* the ownership runs, */
 	assert_int_equal(storage_serves(s, &s->a), SKV_E_UNAVAILABLE);
 	advance(s, &s->a, 1);
-	assert_int_equal(storage_serves(s, &s->a), SKV_OK); /* it has looked */
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK); /* copy a has looked */
 }
 
-/* What was free in the copy may be written now by the other's last clients, and what has no
- * checksum cannot be told from what they wrote. */
+/* Slots that were free in the copy may be written now by the other's last clients, and blocks
+ * without a checksum cannot be told from those bytes. */
 static void adopted_it_counts_as_rolled_back(void **state)
 {
 	struct scene *s = *state;
@@ -543,7 +543,8 @@ static void the_store_forgets_what_no_directory_has(void **state)
 	}
 }
 
-/* Whoever made it stood still between its place in the store and its file, while others came. */
+/* The copy that made the name stood still between its place in the store and its file, while others
+ * came. */
 static void a_name_that_comes_late_is_no_copy(void **state)
 {
 	struct scene *s = *state;
@@ -607,7 +608,7 @@ static void a_name_that_goes_while_it_is_judged_is_no_copy(void **state)
 
 	begin_scene(s);
 	assert_true(begin(s, &s->a, false));
-	kill_copy(s, &s->a); /* its name stays */
+	kill_copy(s, &s->a); /* the name stays */
 	assert_true(begin_forgetful(s, 0, true));
 	advance(s, &s->a, 1000);
 	assert_int_equal(forgetful.forgets, 0);
@@ -615,7 +616,7 @@ static void a_name_that_goes_while_it_is_judged_is_no_copy(void **state)
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
 	assert_int_equal(found(s, &s->a, 1), 1);
 	kill_copy(s, &s->a);
-	/* one that is still there is a copy's */
+	/* a name that is still there belongs to a copy */
 	begin_forgetful(s, 0, false);
 	advance(s, &s->a, 1000);
 	assert_true(s->a.hopeless);
@@ -628,10 +629,10 @@ static void a_file_that_is_made_too_late_is_removed(void **state)
 	begin_scene(s);
 	assert_true(begin(s, &s->a, false));
 	kill_copy(s, &s->a);
-	/* that of the one before, twice, then our own */
+	/* the name of the previous owner, twice, then our own */
 	assert_true(begin_forgetful(s, 2, false));
 	assert_int_equal(forgetful.forgets, 0);
-	assert_true(forgetful.asked > 3); /* it was claimed once more */
+	assert_true(forgetful.asked > 3); /* the storage was claimed once more */
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
 	assert_false(s->a.hopeless);
 	assert_int_equal(found(s, &s->a, 1), 1);
@@ -645,7 +646,7 @@ static void a_directory_without_owner_files_opens(void **state)
 	shell("rm %s/slabs/owner.*", s->top);
 	assert_true(begin(s, &s->a, false));
 	assert_int_equal(found(s, &s->a, 1), 1);
-	/* They vanish while it runs. */
+	/* The names vanish while the manager runs. */
 	shell("rm %s/slabs/owner.*", s->top);
 	advance(s, &s->a, 1000);
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
@@ -657,7 +658,7 @@ static void a_name_that_was_not_written_to_its_end_is_passed(void **state)
 	struct scene *s = *state;
 
 	begin_scene(s);
-	/* what the next ones would take, too */
+	/* names that the next owners would take, too */
 	for (int i = 1; i < 8; i++)
 		shell("printf SKVOWN1 > %s/slabs/owner.%d", s->top, 2 * i + 1);
 	assert_true(begin(s, &s->a, false));
@@ -690,7 +691,7 @@ static void its_own_name_is_made_again(void **state)
 		assert_int_equal(put(s, &s->a, 10 + i, 5, NULL), SKV_OK);
 		assert_int_equal(found(s, &s->a, 1), 1);
 	}
-	/* What was made again still tells the other copy. */
+	/* A recreated name still reveals the other copy. */
 	assert_false(begin(s, &s->b, false));
 	assert_turned_away(s, &s->b);
 }
@@ -958,7 +959,7 @@ static void a_batch_of_another_history_is_corruption(void **state)
 	assert_int_equal(skv_store_acquire(store, 0, "x", 1000, &fence, NULL, 0, &s->err), SKV_OK);
 	assert_int_equal(skv_store_stats_get(store, 0, &st, &s->err), SKV_OK);
 	assert_int_equal(skv_store_append(store, 0, fence, st.last_seq + 1, "", 0, 0, &s->err),
-			 SKV_OK); /* it names nothing before it */
+			 SKV_OK); /* the record names nothing before it */
 	assert_int_equal(skv_store_release(store, 0, fence, &s->err), SKV_OK);
 	skv_store_close(store);
 	assert_false(begin(s, &s->a, true));

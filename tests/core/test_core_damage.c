@@ -118,7 +118,7 @@ static void a_reported_block_is_gone_for_good(void **state)
 	generation = find("i", 3, 5000, NULL);
 	assert_int_equal(report(3, generation, true).hidden, 1);
 	assert_int_equal(find("i", 3, 0, NULL), 0);
-	assert_int_equal(quarantined(), BLOCK); /* its reader's lease runs */
+	assert_int_equal(quarantined(), BLOCK); /* the reader's lease runs */
 	assert_int_equal(report(3, generation, true).stale, 1); /* again: harmless */
 	env_crash(&e);
 	env_open(&e);
@@ -169,7 +169,7 @@ static void one_part_of_a_block_goes_alone(void **state)
 	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &key, .n = 1,
 							    .specs = &b, .n_specs = 1 }, &s),
 			 SKV_OK);
-	assert_int_equal(s.n_write, 1); /* it can be written again, by itself */
+	assert_int_equal(s.n_write, 1); /* the spec can be written again, alone */
 	end();
 }
 
@@ -219,7 +219,8 @@ static void who_may_not_delete_only_asks_for_a_check(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		generation[i] = find("i", i, 0, NULL);
 		assert_int_equal(report(i, generation[i], false).queued, 1);
-		assert_int_equal(report(i, generation[i], false).queued, 1); /* one, all the same */
+		/* A single request, nevertheless. */
+		assert_int_equal(report(i, generation[i], false).queued, 1);
 	}
 	env_advance(&e, 5000);
 	assert_int_equal(find("i", 0, 0, NULL), generation[0]);
@@ -406,7 +407,7 @@ static void a_copy_is_read_instead(void **state)
 	assert_int_equal(counters().damaged_blocks, 1);
 	env_advance(&e, 5000);
 	assert_true(find("i", 2, 0, &at) && at == 'm');
-	/* Its copy goes: the block goes with it, and can be written. */
+	/* The copy goes: the block goes with it, and can be written. */
 	assert_int_equal(env_delete_req(&e, &(struct skv_delete_req){ .tenant = "t",
 						.instance = COPIES, .keys = &key, .n_keys = 1 },
 					&d), SKV_OK);
@@ -437,7 +438,7 @@ static void a_damaged_copy_goes_alone(void **state)
 	end();
 }
 
-/* One round of a mover, which reads right bytes but those of damaged[]. */
+/* Makes a round of a mover, which reads right bytes but those of damaged[]. */
 static struct skv_move_finish_res mover(bool check, const bool *damaged, uint32_t *n)
 {
 	struct skv_move_take_req q = { .deadline_ms = 5000, .check = check };
@@ -613,7 +614,7 @@ static void a_scrub_goes_on_after_a_restart(void **state)
 		assert_int_equal(take(6, 0, id, &p), 6);
 		before = p.now_ms;
 		right(id, 6);
-		env_advance(&e, 100); /* its record follows the answer */
+		env_advance(&e, 100); /* the report's record follows the answer */
 		assert_int_equal(take(6, before, id, &p), 6); /* nobody finishes it */
 		clean ? env_shutdown(&e) : env_crash(&e);
 		env_open(&e);

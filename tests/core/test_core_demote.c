@@ -63,7 +63,7 @@ static void demotion_hands_over(void **state)
 	assert_true(la.left > 0 && la.left <= LEASE_MS);
 
 	manager(&b, &a);
-	assert_string_equal(lead(&b).leader, ""); /* it has not looked yet */
+	assert_string_equal(lead(&b).leader, ""); /* manager b has not looked yet */
 	skv_cluster_tick(b.cluster);
 	lb = lead(&b);
 	assert_string_not_equal(lb.self, la.self);
@@ -77,7 +77,7 @@ static void demotion_hands_over(void **state)
 			 SKV_E_NOT_OWNER);
 	skv_cluster_tick(a.cluster);
 	assert_string_equal(lead(&a).leader, "");
-	/* it stays out, though nobody leads */
+	/* manager a stays out, though nobody leads */
 	assert_int_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STANDBY);
 	assert_int_equal(skv_cluster_demote(a.cluster, 5000, &a.err), SKV_E_NOT_OWNER);
 
@@ -85,7 +85,8 @@ static void demotion_hands_over(void **state)
 	assert_int_equal(skv_cluster_wait_ready(b.cluster, 10000), SKV_OK);
 	skv_cluster_tick(b.cluster);
 	assert_int_equal(env_match(&b, k, 4), 2);
-	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK); /* its sessions go on */
+	/* The sessions of a go on. */
+	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(env_match(&b, k, 4), 4);
 	skv_cluster_tick(a.cluster);
 	assert_string_equal(lead(&a).leader, lb.self);
@@ -129,8 +130,8 @@ static void call_init(struct call *k)
 	k->done = (struct skv_done){ on_done, k };
 }
 
-/* What waits for a record, or for the next portion of a trim, is told; the manager
- * comes back when it is alone. */
+/* Calls that wait for a record, or for the next portion of a trim, get an error; the manager comes
+ * back when it is alone. */
 static void what_waits_is_told(void **state)
 {
 	static struct skv_key k[1500], more = { 9, 9 };

@@ -274,7 +274,7 @@ static void test_sessions_end_first(void **state)
 	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(f.committed, SLOTS);
 	wait_gone(&e, 0);
-	/* One that ends without a word keeps the file until its grace time is over. */
+	/* A block whose end is not reported keeps the file until its grace time is over. */
 	env_keys(keys, SLOTS, 1, SLOTS);
 	assert_int_equal(env_delete(&e, keys, SLOTS, &n), SKV_OK);
 	env_keys(keys, SLOTS, 4, 0);
@@ -303,8 +303,7 @@ static int put_rest(struct env *e, uint64_t rest)
 	return skv_cluster_storage_put(e->cluster, &s, SKV_PUT_ANY, NULL, &e->err);
 }
 
-/* What is left of a capacity is no longer than header and trailer of a slab file: that is no
- * room. */
+/* A rest of the capacity no longer than header and trailer of a slab file is no room. */
 static void test_a_rest_without_a_slot(void **state)
 {
 	struct skv_spec spec = { "kv", BLOCK };
@@ -332,7 +331,7 @@ static void test_a_rest_without_a_slot(void **state)
 		assert_int_equal(env_put(&e, keys + i, SLOTS), SLOTS);
 	assert_true(skv_now_ms(&e.clock.clock) - begin < 500);
 	assert_int_equal(files_of(&e).n, 2);
-	/* One unit more is a file, if a small one. */
+	/* Another unit makes a file, if a small one. */
 	assert_int_equal(put_rest(&e, 8192 + 2 * BLOCK), SKV_OK);
 	assert_int_equal(env_put(&e, keys, SLOTS), SLOTS);
 	assert_int_equal(files_of(&e).n, 3);

@@ -136,7 +136,7 @@ static void those_of_a_family_lie_together(void **state)
 	struct env *e = *state;
 	uint32_t x, y;
 
-	e->store_options.clock = NULL; /* who has crashed owns nothing for long */
+	e->store_options.clock = NULL; /* a crashed manager owns nothing for long */
 	env_open(e);
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 4; i++) {
@@ -235,7 +235,7 @@ static void a_family_ends_with_its_last(void **state)
 	assert_int_equal(place_of(e, "x-2"), x);
 	drop(e, "x-1");
 	drop(e, "x-2");
-	make(e, "x-3"); /* it was there a moment ago */
+	make(e, "x-3"); /* the family was there a moment ago */
 	assert_int_equal(place_of(e, "x-3"), x);
 	drop(e, "x-3");
 	ticks(e, 500, 2000);
@@ -279,7 +279,7 @@ static void what_is_listed_is_known_to_be_new(void **state)
 
 /* ---- several managers ------------------------------------------------------------------------ */
 
-/* It owns nothing yet. */
+/* Opens a manager that owns nothing yet. */
 static void open_one(struct env *e)
 {
 	e->o.assigned = true;
@@ -354,7 +354,7 @@ static void everybody_knows_where_all_are(void **state)
 	share(a, &b, 7u & ~(1u << p), 1u << p);
 	is_in(a->cluster, "x", SKV_THERE, p);
 	is_nowhere(a->cluster, "none");
-	is_in(b.cluster, "x", SKV_HERE, p); /* it was told nothing */
+	is_in(b.cluster, "x", SKV_HERE, p); /* manager b was not informed */
 	assert_int_equal(count(&b, "x"), 2);
 	is_nowhere(b.cluster, "none");
 	share(a, &b, 1u << p, 7u & ~(1u << p));
@@ -411,13 +411,13 @@ static void only_threads_that_may_wait_ask(void **state)
 	is_in(b.cluster, "x", SKV_THERE, p);
 	skv_thread_waits = false;
 	assert_false(look(b.cluster, "x", 0).unknown);
-	assert_true(look(b.cluster, "x", 1u << p).unknown); /* its owner did not have it */
+	assert_true(look(b.cluster, "x", 1u << p).unknown); /* the owner did not have the name */
 	skv_thread_waits = true;
 	close_second(&b);
 	ticks(a, 50, 100);
 }
 
-/* What is remembered ends with the last of them: the family may begin anew elsewhere. */
+/* A remembered place ends with the family's last instance: the family may begin anew elsewhere. */
 static void what_is_remembered_is_compared(void **state)
 {
 	struct env *a = *state, b;
@@ -435,7 +435,7 @@ static void what_is_remembered_is_compared(void **state)
 				 SKV_OK);
 	is_nowhere(b.cluster, "x");
 	share(a, &b, 7, 0);
-	is_in(b.cluster, "x", SKV_THERE, p); /* its place is remembered */
+	is_in(b.cluster, "x", SKV_THERE, p); /* the place is remembered */
 	for (int i = 0; i < 2; i++) {
 		const char *name = i ? "x-1" : "x-0";
 
@@ -457,7 +457,7 @@ static void what_is_remembered_is_compared(void **state)
 	ticks(a, 50, 100);
 }
 
-/* One by hand that would lie apart is refused, so a part is never taken for all. */
+/* A manual put that would lie apart is refused, so a part is never taken for all. */
 static void none_lies_apart(void **state)
 {
 	struct env *e = *state;

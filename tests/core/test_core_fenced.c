@@ -38,7 +38,7 @@ static struct stage {
 	struct env a, b;
 	const struct scene *scene;
 	enum variant variant;
-	bool reached; /* there was an n-th call */
+	bool reached; /* the run had an n-th call */
 	unsigned hits; /* and something happened in front of it */
 	bool writes;         /* the call that was interrupted was a write of the registry */
 	char write[24];      /* the newest one of A: "put file/" */
@@ -255,8 +255,8 @@ static void make_everything(struct env *e)
 	skv_cluster_tick(e->cluster);
 }
 
-/* What the next manager does about all that a scene may be about. Some of it may not be
- * there, or on its way out. */
+/* Makes the objects of all scenes anew, as the next manager does. Some of them may be absent, or on
+ * their way out. */
 static void make_anew(struct env *e)
 {
 	storage(e, "n", 512 * KB);
@@ -427,7 +427,7 @@ static bool play(const struct scene *scene, enum variant variant, const char *on
 	if (st.hits && variant == RELOADED && skv_cluster_state_get(st.a.cluster) == SKV_CORE_READY)
 		remember(&st.a); /* nobody else came: it has gone on */
 	for (int i = 0; st.hits && variant <= NOTICED && i < 3; i++) {
-		skv_cluster_tick(st.a.cluster); /* it has nothing to say any more */
+		skv_cluster_tick(st.a.cluster); /* the old manager may change nothing any more */
 		registry_is_as_it_was();
 	}
 	if (st.hits)
@@ -440,7 +440,7 @@ static bool play(const struct scene *scene, enum variant variant, const char *on
 
 /* ---- scenes ---------------------------------------------------------------------------------- */
 
-/* Its number is the first of a portion. */
+/* Makes a storage whose number is the first of a portion. */
 static void storage_made(struct env *a)
 {
 	a->core->ids.end = a->core->ids.next;

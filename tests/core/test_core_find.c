@@ -306,7 +306,7 @@ static int run_here(struct model *x, uint32_t at, struct skv_door *door, struct 
 	return rc;
 }
 
-/* One try, from the manager `from`: SKV_E_NOT_READY if it has to wait. */
+/* Makes a single try, from the manager `from`: SKV_E_NOT_READY if it has to wait. */
 static int try_call(struct model *x, uint32_t from, struct asked *a)
 {
 	uint32_t at = from, refused = 0, hops = 0;
@@ -327,7 +327,7 @@ static int try_call(struct model *x, uint32_t from, struct asked *a)
 		case SKV_SOON: return SKV_E_NOT_READY;
 		case SKV_THERE: break;
 		}
-		if (at != from) { /* whoever is asked does not send it on */
+		if (at != from) { /* the manager that is asked does not forward the call */
 			at = from;
 			continue;
 		}
@@ -570,7 +570,8 @@ static void each_answer_is_given(void **state)
 	assert_int_equal(skv_find(x->m[1].cluster, &t, &door), SKV_SOON);
 	assert_true(door.unknown);
 	assert_int_equal(find_target(&x->m[1], &t, &door), SKV_THERE);
-	assert_int_equal(skv_find(x->m[1].cluster, &t, &door), SKV_THERE);  /* it is remembered */
+	/* The place is remembered. */
+	assert_int_equal(skv_find(x->m[1].cluster, &t, &door), SKV_THERE);
 	assert_int_equal(find_target(&x->m[1], &nobody, &door), SKV_THERE); /* the lead says so */
 	assert_int_equal(door.partition, 0);
 	assert_int_equal(skv_find(x->m[0].cluster, &session, &door), SKV_HERE);

@@ -107,7 +107,7 @@ static void by_hand(void **state)
 	}
 }
 
-/* Whatever the size: what is promised holds. */
+/* The guarantees hold for any size. */
 static void any_size(void **state)
 {
 	(void)state;
@@ -394,7 +394,7 @@ static void note(const struct skv_start_res *res, int i, char path[SKV_SLAB_PATH
 	*offset = res->loc[i].offset;
 }
 
-/* What lies there is found there after a crash, and nothing is handed out twice. */
+/* Blocks are found at their locations after a crash, and no slot is handed out twice. */
 static void slots_are_the_same_after_a_crash(void **state)
 {
 	static const char *const names[] = { "c1m" };

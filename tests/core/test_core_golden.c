@@ -98,7 +98,7 @@ static void an_ended_session(void **state)
 	record_ended(&b, &s, 100000);
 	assert_record(&b, ended, sizeof ended);
 	skv_buf_clear(&b);
-	s.finished_as = 0; /* it was aborted, say */
+	s.finished_as = 0; /* say, the session was aborted */
 	record_ended(&b, &s, 100000);
 	memcpy(before, ended, sizeof before);
 	before[0] = 0x58;
@@ -141,11 +141,11 @@ static const uint8_t horizon[] = {
 	'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', '-', '0', '0', '0', '0', '-', '4', '0', '0', '0',
 	'-', '8', '0', '0', '0', '-', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '1',
 	0x50, 0x46, 0x0f, 0, 0, 0, 0, 0,                /* until 1,001,040 */
-	0x10, 4, 0, 0,                                  /* that is in 1,040 ms */
+	0x10, 4, 0, 0,                                  /* in 1,040 ms */
 	0,                                              /* not clean */
 	0xd0, 0x0f,                                     /* a freeze of 2,000 ms */
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* base of the birth clock */
-	0xac, 0x02,                                     /* its lead: 300 ms */
+	0xac, 0x02,                                     /* lead of the birth clock: 300 ms */
 };
 
 static void the_horizon_of_an_ownership(void **state)
@@ -193,7 +193,7 @@ static const uint8_t leases[] = {
 	2, 0, 0, 0,                                     /* instance */
 	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, /* key */
 	0x10, 0x4a, 0x0f, 0, 0, 0, 0, 0,                /* until 1,002,000 */
-	0xd0, 0x0f,                                     /* that is in 2,000 ms */
+	0xd0, 0x0f,                                     /* in 2,000 ms */
 };
 
 static void leases_of_a_clean_stop(void **state)

@@ -1,7 +1,6 @@
 /*
- * test_core_groups.c - what a group allows and asks for: bounds, quotas by type, lines, steps,
- * idle blocks; storages that come and go; numbered slots; documents; and all of it after a
- * restart.
+ * test_core_groups.c - limits and settings of a group: bounds, quotas by type, lines, steps, idle
+ * blocks; storages that come and go; numbered slots; documents; and all of it after a restart.
  */
 #include "core_env.h"
 
@@ -221,8 +220,8 @@ static void expect_exists(int rc, const char *field)
 	skv_error_clear(&e.err);
 }
 
-/* What exists is left as it is, also by who brings the same; what does not is
- * not made by who changes. */
+/* A put of an existing object changes nothing under "create only", also with equal content; an
+ * absent object is not made under "change only". */
 static void test_create_only(void **state)
 {
 	static const struct skv_spec spec = { "kv", BLOCK };
@@ -403,7 +402,7 @@ static void test_storage_description(void **state)
 	}
 }
 
-/* What no manager of this version has written is not taken for anything. */
+/* A document that no manager of this version has written is refused. */
 static void test_foreign_documents(void **state)
 {
 	static const struct {

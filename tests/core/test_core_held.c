@@ -46,7 +46,7 @@ static void end(void)
 
 static uint64_t now(void) { return skv_now_ms(&e.clock.clock); }
 
-/* What readers were told. */
+/* The answers that readers got. */
 static struct told {
 	uint64_t file, offset, until;
 } told[4096];
@@ -143,7 +143,7 @@ static void a_full_group_that_was_read_has_room(void **state)
 	}
 }
 
-/* What is left of a chain can be found. */
+/* The remaining blocks of a chain can be found. */
 static void tails_go_first(void **state)
 {
 	(void)state;

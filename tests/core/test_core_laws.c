@@ -638,7 +638,7 @@ static void lost_while_loading_scene(void)
 	env_create(e);
 	hook.get = lose_ownership;
 	ticks(e, 3, 10);
-	assert_null(hook.get); /* it happened */
+	assert_null(hook.get); /* the hook was called */
 	assert_int_equal(skv_cluster_state_get(e->cluster), SKV_CORE_STANDBY);
 	env_crash(e);
 }
@@ -727,8 +727,8 @@ static void placement_for_one_spec_spares_the_slots_of_another(void **state)
 		env_stats(e, &st);
 	} while (st.evicted_blocks == 0 && n < 1000);
 	assert_true(st.evicted_blocks > 0);
-	/* One slab is emptier than the others: a start takes its slot of a there, and it is the
-	 * best slab to empty for b. */
+	/* A single slab is emptier than the others: a start takes its slot of a there, and it is
+	 * the best slab to empty for b. */
 	env_keys(k, 8, 1, 101); /* neighbours */
 	assert_int_equal(env_delete(e, k, 8, &n), SKV_OK);
 	env_advance(e, 20000);
@@ -856,7 +856,7 @@ static int start_beside_leases(uint32_t lease_ms)
 	env_open(e);
 	env_make(e, 256 * KB, 64 * KB, 4 * KB);
 	n = fill(e, k, 400);
-	env_advance(e, 20000); /* what the deletions held is free */
+	env_advance(e, 20000); /* slots held by the deletions are free */
 	assert_int_equal(env_lookup(e, k, n, SKV_LOOKUP_BATCH, lease_ms, &l), SKV_OK);
 	assert_int_equal(l.lease_ms, lease_ms);
 	env_keys(k, 8, 77, 1);
@@ -1056,7 +1056,7 @@ static void free_space_is_usable_after_a_drop_and_a_crash(void **state)
 	assert_int_equal(env_put(e, k, 4), 4);
 	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "i", NULL, &e->err), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
-	ticks(e, 5, 100000); /* whatever somebody knew of it is long over */
+	ticks(e, 5, 100000); /* every earlier answer about the instance has expired */
 	reopen(e);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
 	end(e);
@@ -1241,8 +1241,7 @@ static int count_dropped(struct env *e)
 	return n;
 }
 
-/* What is kept of a deleted instance goes with the next checkpoint, and its name is free at
- * once. */
+/* The remains of a deleted instance go with the next checkpoint, and its name is free at once. */
 static void a_checkpoint_forgets_dropped_instances(void **state)
 {
 	struct env *e = begin();

@@ -22,7 +22,7 @@
 #define BOOT_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define BOOT_B "bbbbbbbb-0000-4000-8000-000000000002"
 
-/* What readers were told of each page. */
+/* The leases that readers were told for each page. */
 static uint64_t leased_until[PAGES];
 
 /* A manager with its own settings, not those of other tests. */
@@ -129,7 +129,7 @@ static void expect_a_hundred_writes(struct env *e, uint64_t hi)
 	env_check(e);
 }
 
-/* What is read still is there under its lease. */
+/* Asserts that pages being read still exist under their lease. */
 static void expect_read_stays(struct env *e)
 {
 	struct skv_key key[BATCH];
@@ -180,7 +180,7 @@ static void a_full_space_is_writable_after_a_kill_when_its_readers_are_done(void
 		env_keys(old, BATCH, 1, PAGES / 10);
 		assert_int_equal(env_match(&e, old, BATCH), BATCH);
 		reopen(&e, false, boot ? BOOT_B : BOOT_A);
-		for (uint64_t i = 0; i < 3; i++) /* what is free is granted meanwhile */
+		for (uint64_t i = 0; i < 3; i++) /* free slots are granted meanwhile */
 			assert_int_equal(put_pages(&e, 4, i * BATCH, BATCH), BATCH);
 		for (uint64_t i = 3; i < 30; i++) {
 			/* and what was written since, but nothing else */
@@ -258,7 +258,7 @@ static void fail_append(struct env *e)
 	assert_int_equal(skv_cluster_state_get(e->cluster), SKV_CORE_READY);
 }
 
-/* What a clean stop stored of each block is part of what the next checkpoint replaces. */
+/* The leases that a clean stop stored of each block are among what the next checkpoint replaces. */
 static void a_checkpoint_after_a_clean_stop_keeps_the_leases(void **state)
 {
 	(void)state;
@@ -462,7 +462,7 @@ static void an_old_horizon_counts_for_all(void **state)
 		put_pages(&e, 2, at * BATCH, BATCH);
 	env_advance(&e, 110000);
 	assert_int_equal(in_place(&e), 900);
-	reopen(&e, true, BOOT_A); /* it is handed on */
+	reopen(&e, true, BOOT_A); /* the leases are handed on */
 	for (uint64_t at = 5; at < 9; at++)
 		put_pages(&e, 2, at * BATCH, BATCH);
 	assert_int_equal(in_place(&e), 900);
@@ -501,7 +501,7 @@ static void readers_of_nearly_all_find_it(void **state)
 	assert_true(look(&e, 2 + 39, 0, 90, READ_MS) < 80);
 	skv_cluster_counters_get(e.cluster, &c);
 	assert_true(c.lease_denied > 0 && c.lease_hidden > 0);
-	assert_true(put_pages(&e, 99, 0, 50) > 0); /* that is what it is for */
+	assert_true(put_pages(&e, 99, 0, 50) > 0); /* the purpose of the limit: writes find room */
 	env_destroy(&e);
 }
 

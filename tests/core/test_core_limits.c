@@ -250,10 +250,10 @@ static void test_sessions_count_after_a_restart(void **state)
 	refused(start(200, 3, NULL, &res), SKV_E_QUOTA, "max_blocks");
 	assert_int_equal(start(200, 2, NULL, &res), SKV_OK);
 	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
-	assert_int_equal(put(0, 8), 2); /* those there do not count again */
+	assert_int_equal(put(0, 8), 2); /* existing blocks do not count again */
 }
 
-/* What hangs above a block that is used, leased or written is in use with it. */
+/* A block above one that is used, leased or written is in use with it. */
 static void test_idle_chains(void **state)
 {
 	struct skv_group_spec g = group(1);
@@ -276,7 +276,7 @@ static void test_idle_chains(void **state)
 	assert_int_equal(start(10, 2, &(struct skv_key){ 0, 9 }, &res), SKV_OK);
 	partial_for(4000);
 	assert_int_equal(view()->blocks, 10); /* a child is being written */
-	partial_for(3000);                     /* its session ends */
+	partial_for(3000);                     /* the child's session ends */
 	assert_int_equal(view()->blocks, 0);
 }
 
@@ -515,7 +515,7 @@ static void test_bad_groups(void **state)
 
 /* ---- as many blocks as an instance holds ----------------------------------------------------- */
 
-/* It counts so many blocks more than there are. */
+/* Makes the entries count n blocks more than there are. */
 static void more_entries(int64_t n)
 {
 	core_lock(e.core);
@@ -549,7 +549,7 @@ static void test_a_full_instance(void **state)
 	env_advance(&e, 100);
 	assert_int_equal(there(100, 8) + there(200, 8), 16);
 
-	/* there is room for bytes, but not for blocks: its oldest go */
+	/* space suffices for the bytes, but not for the blocks: the group's oldest blocks go */
 	assert_int_equal(put(300, 4), 4);
 	assert_int_equal(there(100, 8), 4);
 	assert_int_equal(there(200, 8) + there(300, 4), 12);

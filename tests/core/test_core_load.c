@@ -88,7 +88,7 @@ static void load_again(void)
 	env_open(&e);
 }
 
-/* They double while a journal is replayed, and take no more room than others afterwards. */
+/* Tables double while a journal is replayed, and take no more room than others afterwards. */
 static void tables_fit_after_a_load(void **state)
 {
 	uint32_t most, least;

@@ -136,7 +136,7 @@ static void copy(const char *schema, const void *from, void *to, struct skv_aren
 	skv_buf_destroy(&b);
 }
 
-/* What the operation does in that one partition. */
+/* Performs the operation in that one partition. */
 static int change_there(struct skv_core *c, struct skv_peer_call *q, union message *req,
 			struct skv_error *err)
 {
@@ -258,7 +258,7 @@ static void open_lead(struct managers *m)
 				 i ? SKV_CORE_STANDBY : SKV_CORE_READY);
 }
 
-/* One for each partition, over a store that one manager has had. */
+/* Makes a manager for each partition, over a store that one manager has had. */
 static void part(struct managers *m)
 {
 	tick(m, 5, 10); /* names get their places */
@@ -296,7 +296,7 @@ static void make(struct managers *m)
 	}
 }
 
-/* Its lease in partition `number`. */
+/* Returns the storage's lease in partition `number`. */
 static uint64_t storage_of(struct managers *m, uint32_t number)
 {
 	struct skv_storage_view *v;
@@ -498,7 +498,8 @@ static void all_is_changed(void **state)
 
 /* ---- somebody is away ------------------------------------------------------------------------ */
 
-/* One sentence that names the partition; nothing is left out, or made by half for good. */
+/* The error is a sentence that names the partition; nothing is left out, or made by half for
+ * good. */
 static void an_owner_that_is_away_is_named(void **state)
 {
 	struct managers *m = *state;
@@ -514,7 +515,7 @@ static void an_owner_that_is_away_is_named(void **state)
 	assert_non_null(strstr(m->e.err.message, "does not answer"));
 	assert_int_equal(n_groups(m, names[1]), 1);
 	assert_int_equal(put_storage(m, "new", "null", 30 * UNIT), SKV_E_UNAVAILABLE);
-	tick(m, 100, 100); /* it is taken over */
+	tick(m, 100, 100); /* the partition is taken over */
 	assert_int_equal(skv_cluster_partition_state(m->e.cluster, 2), SKV_CORE_READY);
 	assert_int_equal(n_groups(m, NULL), 3);
 	assert_int_equal(put_storage(m, "new", "null", 30 * UNIT), SKV_OK);
@@ -522,7 +523,7 @@ static void an_owner_that_is_away_is_named(void **state)
 	assert_int_equal(skv_cluster_storage_delete(m->e.cluster, "new", &m->e.err), SKV_OK);
 }
 
-/* Whichever change is the last one that is answered, the same again completes it. */
+/* A repeat completes the operation, whichever change was the last to be answered. */
 static void what_was_cut_is_completed_by_a_repeat(void **state)
 {
 	struct managers *m = *state;
@@ -576,7 +577,8 @@ static void put(struct managers *m, uint32_t partition, uint64_t first, uint32_t
 	skv_arena_destroy(&there.arena);
 }
 
-/* What one owner needs, others have: nothing is evicted while there is room anywhere. */
+/* Capacity that one owner needs comes from others: nothing is evicted while there is room
+ * anywhere. */
 static void capacity_goes_to_who_needs_it(void **state)
 {
 	enum { EACH = 10, MORE = 24 }; /* units of 16 blocks */
@@ -600,7 +602,7 @@ static void capacity_goes_to_who_needs_it(void **state)
 	assert_int_equal(st.blocks, 16 * MORE);
 	m->asked = 0;
 	tick(m, 100, 20);
-	assert_in_range(m->asked, 1, 2 * 100); /* one question each time */
+	assert_in_range(m->asked, 1, 2 * 100); /* a single question each time */
 	end_other(m, 1); /* while one is away nothing moves, and nothing is lost */
 	tick(m, 10, 20);
 	assert_in_range(storage_of(m, 2), MORE * UNIT, 28 * UNIT);

@@ -129,7 +129,7 @@ static void test_found_by_name_and_number(void **state)
 	assert_int_equal(skv_cluster_group_delete(e.cluster, "g1", &e.err), SKV_OK);
 }
 
-/* One view is held, whatever else there is, and one document is written. */
+/* A single view is held, whatever else exists, and a single document is written. */
 static void test_one_costs_as_much_as_alone(void **state)
 {
 	struct skv_core_store_counters before, after;
@@ -295,7 +295,7 @@ static void test_tenants_have_a_number(void **state)
 		make("t", id, "g", SKV_OK);
 	}
 	refused("t", "i3", "g", "max_instances", "tenant 't' has 3 instances, the most");
-	make("t", "i2", "g", SKV_OK); /* it is there */
+	make("t", "i2", "g", SKV_OK); /* the instance exists already */
 	make("t", "1", "pages:t:1", SKV_OK);
 	make("t", "2", "pages:t:2", SKV_OK);
 	refused("t", "3", "pages:t:2", "max_spaces", "tenant 't' has 2 page spaces, the most");

@@ -56,7 +56,7 @@ struct msession {
 	struct skv_key keys[32];
 	uint32_t want[32];         /* specs asked for of each key */
 	uint32_t row[32 * SPECS];  /* of each slot: which of the written blocks, */
-	uint32_t unit[32 * SPECS]; /* what lies there, */
+	uint32_t unit[32 * SPECS]; /* unit of each slot, */
 	uint32_t slot[32 * SPECS]; /* and where */
 	uint64_t generation[32 * SPECS];
 	uint64_t deadline;
@@ -79,7 +79,7 @@ struct model {
 	uint32_t keys;         /* starts, lookups and deletes begin at one of so many */
 	uint32_t lease_ms;     /* of lookups that lease */
 	struct skv_clock clock;
-	int64_t wrong;         /* what the wall clock is off by, ms */
+	int64_t wrong;         /* error of the wall clock, ms */
 	bool rebooted;
 	struct mdone done[8];
 	uint32_t n_done;
@@ -271,7 +271,7 @@ static void do_start(struct model *m)
 	if (r.n_write == 0)
 		return;
 	if (r.state != SKV_SESSION_OPEN)
-		return; /* it ended while we retried */
+		return; /* the session ended during the retries */
 	remember_session(m, s, &r, first_sent, sent);
 	m->counts[0]++;
 }
@@ -423,8 +423,8 @@ static void seen(struct model *m, uint32_t unit, const struct skv_files *files,
 		s->until = lease_end;
 }
 
-/* Whatever the wall clock did: exact on this boot; after another one never too early, since a block
- * that seems older than it is would be deleted. */
+/* Checks the age of a block. Whatever the wall clock did, the age is exact on this boot; after
+ * another one never too early, since a block that seems older than it is would be deleted. */
 static void check_born(struct model *m, uint32_t unit, uint64_t created)
 {
 	const struct mslot *s = &m->slot[m->at[unit]];
@@ -511,7 +511,7 @@ static void check_all_found(struct model *m)
 	}
 }
 
-/* Whatever is being written of the key: its writers may go on until their deadline. */
+/* Revokes all writes of the key: their writers may go on until their deadline. */
 static void revoke(struct model *m, uint32_t no)
 {
 	for (struct msession *s = m->s; s < m->s + SESSIONS; s++) {
@@ -527,7 +527,7 @@ static void revoke(struct model *m, uint32_t no)
 	}
 }
 
-/* It was deleted. */
+/* Forgets a key that was deleted. */
 static void forget_key(struct model *m, uint32_t no)
 {
 	m->pinned[no] = false;
@@ -536,7 +536,7 @@ static void forget_key(struct model *m, uint32_t no)
 		int64_t *at = &m->at[unit_of(m, no, c)];
 
 		if (*at >= 0)
-			m->slot[*at].use = NOBODY; /* its lease, if one runs, stays in `until` */
+			m->slot[*at].use = NOBODY; /* the lease, if one runs, stays in `until` */
 		*at = -1;
 	}
 }

@@ -349,7 +349,7 @@ static void only_what_can_be_leased_is_returned(void **state)
 	assert_int_equal(r.lease_ms, 3000);
 	for (uint32_t i = 0; i < 20; i++)
 		assert_int_equal(r.hit[i], i < 12);
-	q.mode = SKV_LOOKUP_BATCH; /* what is leased already needs no more room */
+	q.mode = SKV_LOOKUP_BATCH; /* blocks that are leased already need no more room */
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 12);
 	assert_true(r.hit[11] && !r.hit[12]);
@@ -386,7 +386,7 @@ static void of_trailing_hits_the_last_are_leased(void **state)
 	g.capacity = v->used_bytes / 19 * 20; /* of which 10 blocks may be leased */
 	assert_int_equal(skv_cluster_group_put(e->cluster, &g, SKV_PUT_ANY, NULL, NULL, &e->err),
 			 SKV_OK);
-	q.lease_ms = 3000; /* whatever only_leased says */
+	q.lease_ms = 3000; /* only_leased has no effect */
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 	assert_int_equal(r.matched, 10);
 	assert_int_equal(r.lease_ms, 3000);
@@ -457,7 +457,7 @@ static void specs_on_disabled_storages_may_be_skipped(void **state)
 	set_enabled(e, "s", false);
 	put(e, k, rest, 2); /* goes to the other one */
 	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
-	assert_int_equal(n, 2); /* what is there stays readable */
+	assert_int_equal(n, 2); /* existing blocks stay readable */
 	q.skip_disabled = true;
 	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 0);
@@ -572,7 +572,7 @@ static void states_of(struct env *e, const char *policy)
 		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 		hit = r.matched;
 		whole += hit == LONG;
-		q.state_specs = FULL; /* what is there of it at all */
+		q.state_specs = FULL; /* finds every spec that exists */
 		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
 		torn += hit < LONG && r.matched > 0;
 	}

@@ -220,7 +220,7 @@ static void test_bad_finishes(void **state)
 	env_destroy(&e);
 }
 
-/* Its mover may still write until then. */
+/* The dead mover may still write until its deadline. */
 static void test_a_dead_movers_targets_are_held(void **state)
 {
 	struct skv_move_finish_res f;
@@ -234,7 +234,7 @@ static void test_a_dead_movers_targets_are_held(void **state)
 	assert_int_equal(used(&e, "t"), n * BLOCK);
 	env_advance(&e, 5100);
 	assert_int_equal(finish(&e, id, n, n, &f), SKV_E_NOT_FOUND);
-	assert_int_equal(used(&e, "t"), n * BLOCK); /* its grace */
+	assert_int_equal(used(&e, "t"), n * BLOCK); /* the grace of the move */
 	env_check(&e);
 	env_advance(&e, 1000);
 	assert_int_equal(used(&e, "t"), 0);
@@ -289,7 +289,7 @@ static void test_a_deleted_block_is_not_moved(void **state)
 	env_keys(keys, 3, 1, 4);
 	assert_int_equal(env_delete(&e, keys, 3, &deleted), SKV_OK);
 	assert_int_equal(deleted, 3);
-	put(&e, 5, 1, 2000); /* one of them comes back, with other bytes, in "t" */
+	put(&e, 5, 1, 2000); /* one of the deleted blocks comes back, with other bytes, in "t" */
 	assert_int_equal(finish(&e, id, n, n, &f), SKV_OK);
 	assert_int_equal(f.moved, KEYS - 3);
 	assert_int_equal(f.failed, 3);
@@ -491,7 +491,7 @@ static void test_blocks_without_checksum_stay(void **state)
 	env_destroy(&e);
 }
 
-/* One file of 15 slots for 20 blocks. */
+/* A single file of 15 slots for 20 blocks. */
 static void test_without_room_blocks_stay(void **state)
 {
 	struct skv_move_finish_res f;
@@ -516,7 +516,7 @@ static void test_without_room_blocks_stay(void **state)
 	env_destroy(&e);
 }
 
-/* One file: its blocks go to the others of the storage. */
+/* A single file is drained: its blocks go to the others of the storage. */
 static void test_a_file_is_moved(void **state)
 {
 	struct skv_move_finish_res f;
@@ -533,7 +533,7 @@ static void test_a_file_is_moved(void **state)
 	assert_int_equal(env_file_drain(e.cluster, "s", 0, false, true, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "move");
 	assert_int_equal(env_file_drain(e.cluster, "s", 0, true, true, &e.err), SKV_OK);
-	env_crash(&e); /* it is durable */
+	env_crash(&e); /* the drain is durable */
 	env_open(&e);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(env_move_take(&e, KEYS, 5000, &r), SKV_OK);

@@ -26,7 +26,7 @@
 #define KEYS_AT_ONCE 4u
 #define READS 64u
 
-/* What lies at each place: storage, file, slot. */
+/* The contents of each place: storage, file, slot. */
 #define PLACES_OF_FILE 16u
 #define FILE_NUMBERS 4096u
 #define PLACES (2u * FILE_NUMBERS * PLACES_OF_FILE)
@@ -92,7 +92,7 @@ static void drain(struct model *m, const char *name, bool on)
 				      .capacity = FILES * UNIT, .unit = UNIT, .file_size = UNIT,
 				      .enabled = true, .draining = on, .move = on };
 
-	/* it may fail, and is tried again */
+	/* the put may fail, and is tried again */
 	skv_cluster_storage_put(m->e.cluster, &s, SKV_PUT_ANY, NULL, &m->e.err);
 }
 
@@ -350,7 +350,7 @@ static void do_finish(struct model *m)
 	if (rc == SKV_OK)
 		m->moved += f.moved;
 	if (rc == SKV_OK || rc == SKV_E_NOT_FOUND || rc == SKV_E_SESSION_EXPIRED)
-		v->open = false; /* it has written all that it will */
+		v->open = false; /* the mover has finished writing */
 }
 
 static void wait_ready(struct model *m)

@@ -348,8 +348,8 @@ static void test_largest(void **state)
 	assert_int_equal(told, SKV_MAX_KEYS);
 }
 
-/* Whichever allocation fails, a start that failed has left nothing, and one
- * that did not has all names. */
+/* A failed start has left nothing, and a successful one has all names, whichever allocation
+ * fails. */
 static void test_no_memory(void **state)
 {
 	struct env *e = *state;

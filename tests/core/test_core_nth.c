@@ -1,8 +1,8 @@
 /*
  * test_core_nth.c - one scenario, run again and again with the n-th store call or the n-th
- * allocation failing, for n = 1, 2, 3... until nothing fails any more. Whatever fails, the
- * client asks again as ours does; at the end everything that was acknowledged must be there
- * and everything must add up.
+ * allocation failing, for n = 1, 2, 3... until nothing fails any more. After each failure the
+ * client retries as ours does; at the end everything that was acknowledged must be there and
+ * everything must add up.
  */
 #include "core_env.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_core_owner.c - who may answer, and what a machine that went down without a clean stop means.
+ * test_core_owner.c - ownership, and a machine that went down without a clean stop.
  */
 #include "core_env.h"
 
@@ -49,7 +49,7 @@ static void the_stopped_owner_neither_answers_nor_appends(void **state)
 	assert_int_equal(skv_cluster_wait_ready(b.cluster, 10000), SKV_OK);
 	skv_cluster_tick(b.cluster);
 	assert_int_equal(env_match(&b, k, 4), 2);
-	/* its session goes on here */
+	/* the session of a goes on here */
 	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK);
 
 	skv_fake_clock_advance(&a.clock, 100); /* `a` wakes up */
@@ -57,7 +57,7 @@ static void the_stopped_owner_neither_answers_nor_appends(void **state)
 	assert_int_equal(env_lookup(&a, k, 2, SKV_LOOKUP_PREFIX, 0, &r), SKV_E_NOT_OWNER);
 	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s),
 			 SKV_E_NOT_OWNER);
-	skv_cluster_tick(a.cluster); /* it finds out that it was fenced */
+	skv_cluster_tick(a.cluster); /* manager a detects that it was fenced */
 	skv_cluster_tick(a.cluster);
 	assert_int_not_equal(skv_cluster_state_get(a.cluster), SKV_CORE_STOPPED);
 	env_crash(&a);
@@ -95,7 +95,7 @@ static void a_fenced_append_makes_a_standby(void **state)
 	}
 	rc = env_start(&a, &(struct env_start){ .keys = k + 1, .n = 1 }, &s);
 	assert_int_equal(rc, SKV_E_NOT_OWNER);
-	/* it acquires again: nobody else did */
+	/* manager a acquires again: nobody else did */
 	assert_int_equal(skv_cluster_wait_ready(a.cluster, 10000), SKV_OK);
 	skv_cluster_tick(a.cluster);
 	assert_int_equal(env_match(&a, k, 2), 1);
@@ -424,7 +424,7 @@ static void leases_outlive_a_reboot(void **state)
 	m.e.o.boot_id = BOOT_B;
 	env_open(&m.e);
 	for (int i = 0; i < 20; i++) {
-		/* what was free is soon gone; what was leased is not given */
+		/* free slots are soon gone; leased ones are not given */
 		more = (struct skv_key){ 9, 100 + (uint64_t)i };
 		if (env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s) != SKV_OK)
 			break;

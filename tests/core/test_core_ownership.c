@@ -22,7 +22,7 @@
 
 /* ---- every state with every event ------------------------------------------------------------ */
 
-/* One letter for each event in the order of OWN_EVENTS, MAY_OWN off and DRAIN on: the state that
+/* A letter for each event in the order of OWN_EVENTS, MAY_OWN off and DRAIN on: the state that
  * follows. '.': the same one. */
 static const char letters[OWN_STATE_COUNT + 1] = "sclokgx";
 static const char *const expected[OWN_STATE_COUNT] = {
@@ -113,7 +113,7 @@ static void the_action_follows_from_the_state(void **state)
 	}
 }
 
-/* It came when it was no longer permitted: it is released, not loaded. */
+/* The acquire completed when it was no longer permitted: the ownership is released, not loaded. */
 static void an_acquire_that_is_not_wanted_is_given_up(void **state)
 {
 	static const enum own_state from[] = { OWN_STANDBY, OWN_CLAIMING, OWN_GIVING_UP };
@@ -178,7 +178,7 @@ static void barred_claims_end_it(void **state)
 		given = input(OWN_ON_TICK);
 		given.now = o.out_until;
 		assert_int_equal(ownership_on(&o, &given), OWN_DO_ACQUIRE);
-		assert_int_equal(ownership_on(&o, &in), OWN_DO_GIVE_UP); /* one try, then */
+		assert_int_equal(ownership_on(&o, &in), OWN_DO_GIVE_UP); /* a single try, then */
 		given = input(OWN_ON_REFUSED);
 		o.state = OWN_STANDBY;
 		ownership_on(&o, &given);
@@ -205,9 +205,9 @@ struct call {
 
 struct manager {
 	struct ownership o;
-	uint64_t clock;        /* its own, ms */
+	uint64_t clock;        /* the manager's own clock, ms */
 	uint64_t paused_until; /* real time */
-	bool stands;           /* its clock stands still meanwhile */
+	bool stands;           /* the clock stands still meanwhile */
 	uint64_t stood;        /* by its clock: when that stood still last */
 	uint64_t next_step;
 	struct call call, append;
@@ -400,7 +400,7 @@ static void append(struct manager *m)
 		return;
 	c->kind = NO_CALL;
 	if (!c->arrived && !c->lost) {
-		m->late = *c; /* it may still arrive */
+		m->late = *c; /* the answer may still arrive */
 		m->late.kind = (enum call_kind)99;
 		m->has_late = true;
 	}

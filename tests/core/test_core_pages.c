@@ -12,7 +12,7 @@
 #define MAX 64u
 #define NONE UINT64_MAX
 
-/* What a reserve of keys {hi, first}... was answered. */
+/* The answer to a reserve of keys {hi, first}... */
 struct reserved {
 	struct skv_key key[MAX];
 	uint64_t page[MAX]; /* NONE = not to be written */
@@ -373,7 +373,7 @@ static void a_repeat_waits_for_the_first(void **state)
 	env_destroy(&e);
 }
 
-/* What was not confirmed comes back after deadline and grace, of the two graces the longer. */
+/* Unconfirmed pages come back after deadline and grace, the longer of the two graces. */
 static void a_reservation_expires(void **state)
 {
 	struct reserved r;
@@ -400,7 +400,8 @@ static void a_reservation_expires(void **state)
 	env_destroy(&e);
 }
 
-/* Its settling is on its way when the deadline comes; and a failed one leaves all as it was. */
+/* The reservation's settling is on its way when the deadline comes; a failed settling changes
+ * nothing. */
 static void ending_keeps_from_expiring(void **state)
 {
 	struct skv_fault fail = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
@@ -569,7 +570,7 @@ static void a_full_storage_evicts(void **state)
 	env_destroy(&e);
 }
 
-/* Its own hits are no room, be they all that there is. */
+/* The start's own hits are no room, even if they are all that exists. */
 static void a_start_keeps_what_it_found(void **state)
 {
 	struct reserved r, other;
@@ -740,7 +741,7 @@ static void restart(struct env *e, bool clean)
 	env_check(e);
 }
 
-/* What fsck says of the store while nobody runs on it. */
+/* Checks the store with fsck while no manager runs on it. */
 static void check_offline(struct env *e, uint64_t used, uint64_t held, uint64_t sessions)
 {
 	struct skv_fsck_report r;

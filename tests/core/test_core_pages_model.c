@@ -22,7 +22,7 @@
 
 struct reservation {
 	bool open;
-	bool unsure; /* its deadline may have passed, or a call about it failed */
+	bool unsure; /* the deadline may have passed, or a call about the reservation failed */
 	struct skv_key key[BATCH];
 	uint64_t page[BATCH];
 	bool ended[BATCH];
@@ -172,7 +172,7 @@ static uint64_t page_of(struct model *m, uint32_t no)
 	struct skv_lookup_res res;
 	int rc = env_lookup_req(&m->e, &q, &res);
 
-	for (int i = 0; transient(rc) && i < 20; i++) { /* it is being loaded anew */
+	for (int i = 0; transient(rc) && i < 20; i++) { /* the partition is being loaded anew */
 		env_advance(&m->e, 100);
 		rc = env_lookup_req(&m->e, &q, &res);
 	}
@@ -197,7 +197,7 @@ static void choose(struct model *m, struct reservation *r, struct choice *c)
 			continue;
 		r->ended[i] = true;
 		if (rnd(m, 6) == 0) {
-			/* whoever gives up so late may hit the page's next writer */
+			/* a writer that gives up so late may hit the page's next writer */
 			if (now(m) >= r->deadline)
 				continue;
 			c->give_up[c->n_give_up++] = r->page[i];

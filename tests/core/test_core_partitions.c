@@ -194,7 +194,7 @@ static void each_has_its_own(void **state)
 	}
 	for (uint32_t i = 0; i < N; i++)
 		check_places(s, i);
-	/* Their names in the directory do not disturb each other: several looks later. */
+	/* The partitions' names in the directory do not disturb each other: several looks later. */
 	for (int i = 0; i < 5; i++) {
 		skv_fake_clock_advance(&s->e.clock, 300);
 		tick(s);
@@ -270,7 +270,8 @@ static void each_is_given_up_alone(void **state)
 	close_all(s, true);
 }
 
-/* One that leaves takes its files along; the marker goes with the last, which is number 0. */
+/* A partition that leaves takes its files along; the marker goes with the last, which is number
+ * 0. */
 static void a_storage_goes(void **state)
 {
 	struct scene *s = *state;
@@ -451,7 +452,7 @@ static void sessions_and_pins_of_a_tenant(void **state)
 	close_all(s, false);
 }
 
-/* What is given up counts no more here. */
+/* A partition that was given up counts no more here. */
 static void a_tenant_of_nobody(void **state)
 {
 	struct scene *s = *state;

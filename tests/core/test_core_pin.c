@@ -209,14 +209,14 @@ static void test_parts_of_tenants(void **state)
 	assert_int_equal(pin(2, 16, SKV_PIN_HARD, 0), 16);
 	assert_int_equal(env_pin(&e, chain(2, 17), 17, SKV_PIN_HARD, 0, &res), SKV_E_QUOTA);
 	assert_string_equal(e.err.field, "pinned_bytes");
-	e.tenant = "t"; /* its part is smaller now; what it has pinned stays */
+	e.tenant = "t"; /* the tenant's part is smaller now; existing pins stay */
 	assert_int_equal(env_pin(&e, chain(1, 21), 21, SKV_PIN_HARD, 0, &res), SKV_E_QUOTA);
 	assert_int_equal(unpin(1, 5), 5);
 	assert_int_equal(pin(1, 1, SKV_PIN_HARD, 0), 1);
 	e.tenant = NULL;
 }
 
-/* What is pinned soft goes last, and only when somebody needs it. */
+/* Soft-pinned blocks go last, and only when a start needs the room. */
 static void test_soft_goes_last(void **state)
 {
 	struct skv_pins_res res;
@@ -359,7 +359,7 @@ static void test_restart(void **state)
 		assert_int_equal(env_match(&e, &(struct skv_key){ hi + 1, 4 }, 1), 1);
 		env_advance(&e, 100000);
 		assert_int_equal(listed(&res), 3);
-		env_crash(&e); /* what has ended does not come back */
+		env_crash(&e); /* ended pins do not come back */
 		env_open(&e);
 		assert_int_equal(listed(&res), 3);
 		assert_int_equal(unpin(hi + 1, 4), 3);
@@ -391,7 +391,8 @@ static void test_store_fails(void **state)
 	assert_int_equal(listed(&res), 8);
 	env_check(&e);
 	skv_fault_store_set(e.store, &f);
-	env_advance(&e, 5000); /* their end cannot be journaled: the next tick ends them */
+	/* The end of the pins cannot be journaled: the next tick ends them. */
+	env_advance(&e, 5000);
 	env_advance(&e, 20);
 	env_advance(&e, 20);
 	assert_int_equal(listed(&res), 0);

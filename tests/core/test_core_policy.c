@@ -349,8 +349,8 @@ static void test_ttl(void **state)
 
 /* ---- restarts -------------------------------------------------------------------------------- */
 
-/* What the policy went by is there after a clean stop, and after a kill behind a checkpoint, also
- * one of an earlier boot; what was written since the checkpoint counts as newer. */
+/* The policy's state survives a clean stop, and a kill after a checkpoint, also one of an earlier
+ * boot; blocks written since the checkpoint count as newer. */
 static void test_order_survives(void **state)
 {
 	static const char *const policies[] = { "reuse", "lru", "s3fifo", "ttl" };

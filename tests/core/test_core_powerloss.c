@@ -37,7 +37,7 @@ static bool full_up;
 #define LEASE_MS 150u
 #define STEP_MS 20u /* between two chains, so that syncs come behind now and then */
 
-/* What clients know. */
+/* The knowledge of the clients. */
 struct world {
 	struct env e;
 	char dir[64], db[96];
@@ -139,7 +139,8 @@ static bool partial_half(struct world *w, const struct skv_key *k, const uint64_
 	struct skv_partial_res res;
 	int rc = env_partial(&w->e, &q, &res);
 
-	for (uint32_t i = 0; i < CHAIN / 2; i++) /* who settles has written, whatever comes of it */
+	/* A client that settles has written, whatever the result. */
+	for (uint32_t i = 0; i < CHAIN / 2; i++)
 		w->until[page[i]] = 0;
 	if (rc != SKV_OK)
 		return false;
@@ -194,7 +195,7 @@ static bool put_chain(struct world *w, uint32_t no)
 	if (!pages && env_finish(&w->e, session, NULL, 0, &f) != SKV_OK)
 		return false;
 	for (uint32_t i = 0; i < SLOTS; i++)
-		if (w->until[i] >= now + 1) /* that writer is through */
+		if (w->until[i] >= now + 1) /* the writer is done */
 			w->until[i] = 0;
 	w->acknowledged[no] = true;
 	w->unsure[no] = false;

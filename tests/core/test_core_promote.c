@@ -121,7 +121,7 @@ static void what_is_used_often_is_copied(void **state)
 	assert_int_equal(finish(&e, id, 2, 1), 0); /* of two specs one was copied: no copy */
 	assert_int_equal(look(&e, 0, 4, true), 3);
 	look(&e, 3, 1, false);
-	assert_int_equal(take(&e, 0, id), 0); /* it was wanted just now */
+	assert_int_equal(take(&e, 0, id), 0); /* the block was wanted just now */
 	env_advance(&e, WISH_REST_MS + 100);
 	look(&e, 3, 1, false);
 	assert_int_equal(take(&e, 1, id), 2); /* a whole block, at least */
@@ -228,7 +228,7 @@ static uint64_t used(struct env *e, const char *storage, uint64_t *held)
 	return bytes;
 }
 
-/* Whoever dies, it is done once more. */
+/* The promotion is done once more, whichever process dies. */
 static void killed(void **state)
 {
 	struct skv_move_finish_res res;
@@ -246,7 +246,7 @@ static void killed(void **state)
 	assert_int_equal(env_move_finish(&e, id, (bool[4]){ true, true, true, true }, 4, true,
 					 &res), SKV_E_NOT_FOUND);
 	assert_int_equal(used(&e, "m", &held), 0);
-	assert_int_equal(held, 4 * BLOCK); /* it may still be writing */
+	assert_int_equal(held, 4 * BLOCK); /* the mover may still be writing */
 	env_advance(&e, 60000);
 	assert_int_equal(used(&e, "m", &held), 0);
 	assert_int_equal(held, 0);

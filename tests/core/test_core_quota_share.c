@@ -1,6 +1,6 @@
 /*
- * test_core_quota_share.c - what counts against what: shares of a group's capacity in each mode,
- * borrowed and given back, watermarks of storages and groups; documents of all that, and a restart.
+ * test_core_quota_share.c - accounting of shares of a group's capacity in each mode, borrowed and
+ * given back, watermarks of storages and groups; documents of all that, and a restart.
  */
 #include "core_env.h"
 
@@ -255,7 +255,7 @@ static void test_three(void **state)
 		put("a", 1);
 		put("b", 1);
 	}
-	assert_int_equal(blocks("a"), ROOM / 4); /* what c does not use yet is lent by weight */
+	assert_int_equal(blocks("a"), ROOM / 4); /* the unused share of c is lent by weight */
 	assert_int_equal(blocks("b"), ROOM * 3 / 4);
 	put("c", 100);
 	assert_int_equal(blocks("c"), 20);
@@ -272,7 +272,8 @@ static void test_three(void **state)
 	assert_int_equal(blocks("c"), 20);
 }
 
-/* What is most for its share is leased: the next goes, and it goes later. */
+/* The instance most over its share has leased blocks: the next one loses blocks, and the first one
+ * loses them later. */
 static void test_borrowed_and_leased(void **state)
 {
 	(void)state;
@@ -329,7 +330,7 @@ static void test_fixed_capacity(void **state)
 	assert_int_equal(put_instance("i", 0, 12 * BLOCK), SKV_OK);
 	put("i", 20);
 	assert_int_equal(blocks("i"), 12);
-	assert_int_equal(blocks("b"), ROOM - 12); /* it had more than what is its share now */
+	assert_int_equal(blocks("b"), ROOM - 12); /* instance b had more than its current share */
 	assert_int_equal(put_instance("i", 0, 3 * BLOCK), SKV_OK);
 	env_advance(&e, 20);
 	env_advance(&e, 20);
@@ -343,7 +344,7 @@ static void test_fixed_capacity(void **state)
 	assert_string_equal(e.err.field, "pinned_bytes");
 }
 
-/* What fits into a fixed share is written, the rest has no room. */
+/* A start writes the part that fits into a fixed share; the rest has no room. */
 static void test_fixed_and_fit(void **state)
 {
 	struct skv_start_res res;
@@ -386,7 +387,7 @@ static void test_parts_across_classes(void **state)
 	assert_true(blocks("a") >= 60);
 	for (int i = 0; i < 2; i++) {
 		put("b", 30);
-		assert_in_range(blocks("b"), 14, 16); /* its half, in whole slabs */
+		assert_in_range(blocks("b"), 14, 16); /* half of the room, in whole slabs */
 		assert_in_range(blocks("a"), 30, 32);
 		put("a", 62);
 		assert_in_range(blocks("b"), 14, 16);
@@ -491,7 +492,7 @@ static void test_storage_watermarks(void **state)
 	s.low_percent = 25;
 	assert_int_equal(put_storage(&s), SKV_OK);
 	assert_int_equal(put_group(&g), SKV_OK);
-	g.name = "h"; /* whoever's */
+	g.name = "h"; /* any tenant's group */
 	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put_instance("a", 0, 0), SKV_OK);
 	settle();

@@ -159,7 +159,8 @@ static void test_leases_everywhere(void **state)
 	assert_true(leased >= 2 * UNITS);
 	put(&e, "l", 1);
 	env_check(&e);
-	/* One window went, eight units of the twelve for this size; the others' leases stand. */
+	/* A single window went, eight units of the twelve for this size; the others' leases
+	 * stand. */
 	for (key.lo = 0; key.lo < BYTES / SMALL; key.lo += 5) {
 		const struct skv_key one = key;
 
@@ -225,7 +226,7 @@ static void test_segments_come_free(void **state)
 					 SKV_OK);
 	}
 	skv_cluster_counters_get(e.cluster, &after);
-	/* One goes for each that comes, and not many more. */
+	/* A block goes for each that comes, and not many more. */
 	assert_in_range(after.evicted_blocks - before.evicted_blocks, PUTS / 2, PUTS + PUTS / 2);
 	assert_true(used(&e, "i") > most / 10 * 8);
 	env_check(&e);

@@ -10,7 +10,7 @@
 #define N 16u
 #define PAGES 64u
 
-/* What a disk has to wait for: appends that sync, and syncs. */
+/* The calls that a disk has to wait for: appends that sync, and syncs. */
 static uint64_t n_syncs;
 static bool sync_fails;
 
@@ -180,7 +180,7 @@ static void others_stay_full(void **state)
 	skv_cluster_tick(d->e.cluster);
 	assert_true(a[0].over && a[1].over);
 	assert_int_equal(syncs_of(&at), 1);
-	env_advance(&d->e, 1000); /* it has covered both */
+	env_advance(&d->e, 1000); /* the sync has covered both */
 	assert_int_equal(syncs_of(&at), 0);
 	skv_arena_destroy(&arena);
 }

@@ -51,8 +51,8 @@ void __wrap_skv_free(void *p)
 /* ---- the middle of a checkpoint -------------------------------------------------------------- */
 
 static struct {
-	bool reached, snapshot, behind; /* behind: not before a call, but after the one
-					   that makes it durable */
+	/* Behind: not before a call, but after the one that makes it durable. */
+	bool reached, snapshot, behind;
 	uint64_t fence, journal_bytes;
 } mid;
 

@@ -122,7 +122,7 @@ static void expect(enum skv_lookup_mode mode, uint32_t hits, uint32_t in_s, uint
 	assert_int_equal(find(&q, &s, &m, &copies), hits);
 	assert_int_equal(s, in_s);
 	assert_int_equal(copies, beside);
-	q.want_copies = false; /* whoever asks: what is told can be read */
+	q.want_copies = false; /* the answer contains only readable locations, for every caller */
 	assert_int_equal(find(&q, &s, &m, &copies), hits);
 	assert_int_equal(s, in_s);
 	assert_int_equal(copies, 0);
@@ -221,7 +221,7 @@ static void what_is_told_is_leased(void **state)
 			assert_int_equal(st.storages[i].quarantined_bytes, (KEYS - 1) * BLOCK);
 }
 
-/* What cannot be leased is not told: nothing else could be read. */
+/* A location that cannot be leased is not returned: nothing else could be read. */
 static void what_cannot_be_leased_is_a_miss(void **state)
 {
 	const char *fast = "m";
@@ -406,7 +406,7 @@ static void blocks_of_a_dead_storage_are_healed(void **state)
 	move("s", "away");
 	look_around();
 	expect(SKV_LOOKUP_BATCH, KEYS, 0, 0);
-	env_crash(&e); /* whoever is killed, when */
+	env_crash(&e); /* a crash at any point */
 	env_open(&e);
 	look_around();
 	expect(SKV_LOOKUP_BATCH, KEYS, 0, 0);
@@ -419,7 +419,7 @@ static void blocks_of_a_dead_storage_are_healed(void **state)
 	env_crash(&e);
 	env_open(&e);
 	expect(SKV_LOOKUP_BATCH, KEYS, 0, KEYS);
-	move("away", "s"); /* it comes back, and has nothing any more */
+	move("away", "s"); /* storage "away" comes back, and has no blocks any more */
 	look_around();
 	expect(SKV_LOOKUP_BATCH, KEYS, 0, KEYS);
 }
@@ -436,7 +436,7 @@ static void blocks_of_a_bad_file_are_healed(void **state)
 	look_around();
 	assert_in_range(work(from, to), 8, KEYS - 1);
 	assert_string_equal(from, "m");
-	for (int i = 0; i < 100; i++) /* it is given up */
+	for (int i = 0; i < 100; i++) /* the storage is given up */
 		env_advance(&e, 1000);
 	assert_int_equal(matched(), KEYS);
 }

@@ -1,6 +1,6 @@
 /*
- * test_core_revoke.c - what is deleted while it is written: what is held, what the writer's finish
- * gives, with restarts, failures and other records of the session around it; pages; starts that
+ * test_core_revoke.c - deletes of blocks being written: held slots, the result of the writer's
+ * finish, with restarts, failures and other records of the session around it; pages; starts that
  * wait; purges. Random ones are in test_core_model, test_core_pages_model and test_core_clear.
  */
 #include "core_env.h"
@@ -314,7 +314,7 @@ static void undone(void **state)
 
 /* ---- around records in flight ---------------------------------------------------------------- */
 
-/* One session's finish, or start, is on its way when a trim comes. */
+/* A session's finish, or start, is on its way when a trim comes. */
 static void trim_behind_others(void **state)
 {
 	struct env *e = *state;
@@ -612,7 +612,7 @@ static void bad_purges(void **state)
 			 SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instances[1]");
 	expect_found(e, &k, 1, 0);
-	q.tenant = "u"; /* whose it is not */
+	q.tenant = "u"; /* a tenant that does not own the instance */
 	q.n_instances = 1;
 	assert_int_equal(env_put(e, &k, 1), 1);
 	skv_arena_reset(&e->arena);

@@ -251,7 +251,7 @@ static void capacity_goes_where_it_is_needed(void **state)
 	assert_int_equal(put_storage(e, "null", 12 * UNIT), SKV_OK);
 	make_group(e, "a");
 	make_group(e, "b");
-	/* One group may fill all but what the other partitions keep, a unit each. */
+	/* A single group may fill all but what the other partitions keep, a unit each. */
 	write_until(e, "a", 12 * PER_FILE, 0);
 	assert_true(blocks_of(e, "a") > 9 * PER_FILE);
 	/* When another one writes, it gets its half. */
@@ -260,7 +260,7 @@ static void capacity_goes_where_it_is_needed(void **state)
 	assert_true(blocks_of(e, "a") < 8 * PER_FILE);
 	assert_true(blocks_of(e, "a") + blocks_of(e, "b") > 9 * PER_FILE);
 	env_check(e);
-	/* It survives, and may shrink and grow. */
+	/* The group survives, and may shrink and grow. */
 	env_crash(e);
 	env_open(e);
 	assert_true(file_bytes(e) <= 12 * UNIT);
@@ -378,7 +378,7 @@ static void is_of_all(struct env *e, int rc, uint32_t missing)
 	is_of(e, rc, SKV_TARGET_NONE, NULL, missing);
 }
 
-/* What concerns all partitions names the one that is missing, and changes nothing. */
+/* An operation on all partitions names the missing partition, and changes nothing. */
 static void nothing_is_left_out(struct env *e, uint32_t missing)
 {
 	struct skv_storage_view *s;
@@ -464,7 +464,7 @@ static void a_partition_that_is_elsewhere(void **state)
 		skv_cluster_tick(e->cluster);
 	}
 	assert_int_equal(skv_cluster_may_answer(e->cluster), SKV_OK);
-	assert_int_equal(skv_door_check(&all), SKV_OK); /* one came, none went */
+	assert_int_equal(skv_door_check(&all), SKV_OK); /* a partition came, none went */
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(found(e, names[i], i * 100, 5), 5);
 	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK); /* as it was */
@@ -531,7 +531,7 @@ static void make_three(struct env *e)
 	assert_true(has_document(e, "placed"));
 }
 
-/* Whoever owns partition 0 knows what is elsewhere, and what is nowhere. */
+/* The owner of partition 0 knows which names are elsewhere, and which nowhere. */
 static void the_lead_knows_where_names_are(void **state)
 {
 	enum { MISSING = 2 };
@@ -561,7 +561,7 @@ static void the_lead_knows_where_names_are(void **state)
 	assert_true(has_document(e, "place/group/f"));
 	is_of(e, env_instance(e, "x", names[MISSING], &spec, 1), SKV_TARGET_INSTANCE, "x", MISSING);
 	assert_true(has_document(e, "place/instance/t/x"));
-	/* it was not made there, and another group is here */
+	/* the instance was not made there, and another group is here */
 	assert_int_equal(env_instance(e, "x", "d", &spec, 1), SKV_OK);
 	assert_int_equal(match_one(e, e->cluster, "x"), 0);
 	for (int i = 0; i < 200 && skv_cluster_may_answer(e->cluster) != SKV_OK; i++)
@@ -665,7 +665,7 @@ static void places_come_and_go(void **state)
 	assert_int_equal(skv_cluster_instance_delete(e->cluster, "t", "b", NULL, &e->err), SKV_OK);
 	assert_int_equal(skv_cluster_group_delete(e->cluster, "b", &e->err), SKV_OK);
 	ticks(e, 200, 100);
-	assert_true(has_document(e, "place/group/b")); /* it may be on its way */
+	assert_true(has_document(e, "place/group/b")); /* the group may be on its way */
 	ticks(e, 400, 2000);
 	assert_false(has_document(e, "place/group/b"));
 	assert_false(has_document(e, "place/instance/t/b"));
@@ -704,7 +704,7 @@ static void what_was_under_way_names_its_partition(void **state)
 	}
 }
 
-/* What was found out before a partition was given up is not told after. */
+/* A result that was found before a partition was given up is not returned after. */
 static void a_door_ends_with_what_is_given_up(void **state)
 {
 	struct env *e = *state;

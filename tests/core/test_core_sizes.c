@@ -136,7 +136,7 @@ static uint32_t hits_beside(uint64_t block, uint32_t lookups_per_s, uint32_t pin
 	n = fill(BYTES, block);
 	if (pin_step)
 		pin_every(pin_step, n);
-	/* They are being read for a while. */
+	/* The blocks are read for a while. */
 	for (uint64_t i = 0, random = 3; i < 10 * lookups_per_s; i++) {
 		look(n, &random);
 		env_advance(&e, 1000 / lookups_per_s);

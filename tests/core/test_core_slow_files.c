@@ -299,7 +299,7 @@ static void a_deposed_managers_failure_takes_nothing(void **state)
 	assert_int_equal(env_match(&b, k, 6), 6);
 	gate_open(ENOSPC);
 	until(gate_left, NULL);
-	skv_cluster_shutdown(a.cluster); /* its second thread has come back */
+	skv_cluster_shutdown(a.cluster); /* the second thread of a has come back */
 	env_destroy(&a);
 	assert_int_equal(env_match(&b, k, 6), 6);
 	skv_cluster_shutdown(b.cluster);

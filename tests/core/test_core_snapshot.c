@@ -164,7 +164,7 @@ static uint64_t held(void)
 	return st.storages[0].quarantined_bytes / 4096;
 }
 
-/* It began before all of it. */
+/* The snapshot began before all of it. */
 static void test_before(void **state)
 {
 	struct skv_key k[N], more[20];
@@ -194,8 +194,8 @@ static void test_before(void **state)
 	assert_int_equal(found(k + 550, 50), 50);
 }
 
-/* It begins while the record is on its way: removals and ends before it, starts
- * of the same keys after it. */
+/* The snapshot begins while the record is on its way: removals and ends before it, starts of the
+ * same keys after it. */
 static void on_its_way(bool drop)
 {
 	struct skv_key k[N], more[20];
@@ -255,7 +255,8 @@ static void test_drop_on_its_way(void **state)
 			 SKV_E_NOT_FOUND);
 }
 
-/* It begins when the record is durable, and nothing is swept: leases are told, blocks are not. */
+/* The snapshot begins when the record is durable, and nothing is swept: leases are reported, blocks
+ * are not. */
 static void test_not_swept(void **state)
 {
 	struct skv_key k[N];
@@ -327,8 +328,8 @@ static void test_put_back_is_not_appended(void **state)
 	skv_arena_destroy(&a);
 }
 
-/* What was queued when the ownership ended is over: a checkpoint of the next one, with nothing
- * appended in between, does not wait for it. */
+/* A change that was queued when the ownership ended is over: a checkpoint of the next ownership,
+ * with nothing appended in between, does not wait for it. */
 static void test_given_up_is_not_awaited(void **state)
 {
 	struct skv_key k[2];
@@ -396,7 +397,7 @@ static void one_that_was_asked_for_twice_is_written_once(void **state)
 	assert_int_equal(checkpoint_run(e.core, false, &e.err), SKV_OK);
 	skv_cluster_tick(e.cluster);
 	assert_int_equal(checkpoints(), before + 1);
-	checkpoint_ask(e.core); /* what came behind the snapshot */
+	checkpoint_ask(e.core); /* a checkpoint of changes after the snapshot */
 	skv_cluster_tick(e.cluster);
 	assert_int_equal(checkpoints(), before + 2);
 }

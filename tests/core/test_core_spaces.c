@@ -121,7 +121,7 @@ static void thousands_have_pages_of_their_own(void **state)
 	assert_int_equal(make_space(&e, SPACES + 1), SKV_OK);
 	assert_int_equal(found(&e, SPACES), 0);
 	assert_int_equal(put(&e, SPACES, 1), 3);
-	/* what is there goes, and nothing of the neighbours */
+	/* existing blocks go, and none of the neighbours */
 	for (uint64_t first = 4; first < 40; first += 3)
 		assert_int_equal(put(&e, SPACES, first), 3);
 	assert_int_equal(found(&e, 497), 3);

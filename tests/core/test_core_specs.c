@@ -202,7 +202,8 @@ static void each_spec_has_one_writer(void **state)
 	assert_int_equal(has(e, &k), B);
 	assert_int_equal(env_match(e, &k, 1), 0);
 	reopen(e);
-	assert_int_equal(env_abort(e, sa.id, true), SKV_OK); /* its spec comes from the next one */
+	/* The spec comes from the next session. */
+	assert_int_equal(env_abort(e, sa.id, true), SKV_OK);
 	sa = start(e, &k, 1, &abc, "w");
 	/* a block with a committed spec and two that are written, in a checkpoint */
 	env_shutdown(e);
@@ -236,7 +237,7 @@ static void a_second_writer_gets_only_the_rest(void **state)
 	assert_int_equal(r.outcome[0], SKV_START_BUSY);
 	assert_int_equal(r.outcome[1], SKV_START_WRITE);
 	memcpy(s2.id, r.session, 33);
-	/* One row for each written block, a column for each of the session's specs. */
+	/* Sums have a row for each written block, a column for each of the session's specs. */
 	assert_int_equal(env_finish(e, s2.id, sums, 1, &f), SKV_E_INVALID);
 	assert_int_equal(env_finish(e, s2.id, sums, 2, &f), SKV_OK);
 	finish(e, &s1);

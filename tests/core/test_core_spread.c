@@ -91,7 +91,7 @@ static void placed_is_told(void **state)
 		env_advance(e, 20);
 	assert_int_equal(skv_cluster_placed(e->cluster, &placed, &e->err), SKV_OK);
 	assert_false(placed);
-	skv_cluster_may_own(e->cluster, 3); /* what the third one has, nobody knows */
+	skv_cluster_may_own(e->cluster, 3); /* the objects of the third partition are unknown */
 	for (int i = 0; i < 20; i++)
 		env_advance(e, 20);
 	assert_int_equal(skv_cluster_placed(e->cluster, &placed, &e->err), SKV_OK);
@@ -157,7 +157,7 @@ static void each_has_an_owner_of_its_own(void **state)
 	pass(a, &b, 50);
 	assert_int_equal(ready(a), 7);
 	assert_int_equal(skv_cluster_state_get(b.cluster), SKV_CORE_STANDBY);
-	for (uint32_t i = 0; i < 4; i++) { /* there and back */
+	for (uint32_t i = 0; i < 4; i++) { /* from a to b and back */
 		bool there = i % 2 == 0;
 
 		skv_cluster_may_own(a->cluster, there ? 5 : 7);
@@ -176,7 +176,7 @@ static void each_has_an_owner_of_its_own(void **state)
 	}
 	skv_cluster_counters_get(b.cluster, &n);
 	assert_int_equal(n.warm_takeovers, 2);
-	/* who has it ends without a word */
+	/* the owner ends without a word */
 	skv_cluster_may_own(a->cluster, 6);
 	skv_cluster_may_own(b.cluster, 1);
 	pass(a, &b, 50);
@@ -235,7 +235,7 @@ static void the_store_says_where_names_are(void **state)
 		assert_int_equal(asked(&b, "nowhere"), SKV_E_NOT_FOUND);
 		assert_int_equal(match_one(&b, names[2]), SKV_E_NOT_OWNER);
 		assert_int_equal(skv_find(b.cluster, &third, &door),
-				 SKV_THERE); /* it is remembered */
+				 SKV_THERE); /* the place is remembered */
 		assert_int_equal(door.partition, 2);
 		if (!alone)
 			env_crash(a);

@@ -37,8 +37,8 @@ static void what_was_followed_is_there(void **state)
 	pair_end(&p);
 }
 
-/* What came since the last look, also a new instance, a new group and slab files,
- * is read at the takeover. */
+/* Records since the last look, also a new instance, a new group and slab files, are read at the
+ * takeover. */
 static void what_came_last_is_read_then(void **state)
 {
 	const struct skv_spec spec = { "kv", 4 * KB };
@@ -156,8 +156,8 @@ static uint32_t roll(uint32_t n)
 	return dice % n;
 }
 
-/* Whatever the owner does, in any order: the standby has the same, and can go on; and so
- * has who loads it cold then. */
+/* The standby has the same state as the owner after any changes in any order, and can go on; so has
+ * a manager that loads the state cold. */
 static void random_changes(uint32_t seed)
 {
 	struct skv_key k[KEYS];

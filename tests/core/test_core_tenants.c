@@ -161,7 +161,7 @@ static void test_group_capacity(void **state)
 	assert_in_range(used("b", "i"), 128 - 8, 128 + 8);
 }
 
-/* One that has nothing gets its share, and a restart changes nothing. */
+/* An instance without blocks gets its share, and a restart changes nothing. */
 static void test_after_a_restart(void **state)
 {
 	(void)state;
@@ -227,7 +227,7 @@ static void test_max_bytes(void **state)
 	assert_true(use_of("a").bytes > 200ull * BLOCK);
 }
 
-/* What may not go stays, and the start is refused, with the limit's name. */
+/* Blocks that may not go stay, and the start is refused, with the limit's name. */
 static void test_nothing_may_go(void **state)
 {
 	struct skv_core_counters counted;
@@ -292,7 +292,7 @@ static void test_max_sessions(void **state)
 	e.tenant = "a";
 	assert_int_equal(env_finish(&e, first.session, NULL, 0, &finish), SKV_OK);
 	assert_int_equal(start_one("a", "j", &res), SKV_OK);
-	env_advance(&e, 700000); /* they expire */
+	env_advance(&e, 700000); /* the sessions expire */
 	assert_int_equal(use_of("a").sessions, 0);
 	assert_int_equal(use_of("a").blocks, 1);
 }

@@ -214,7 +214,8 @@ static struct shared *open_all(unsigned chains, uint64_t journal, bool slow_stor
 	s->e.o.clock = NULL;
 	s->e.o.owner_lease_ms = 2000;
 	s->e.o.journal_limit = journal; /* checkpoints run beside */
-	if (slow_store) { /* it is loaded again and again: what is held then comes free soon */
+	/* The partition is loaded again and again: slots held then come free soon. */
+	if (slow_store) {
 		s->e.o.lease_max_ms = s->e.o.lease_default_ms = 20;
 		s->e.o.session_default_ms = 200;
 		s->e.o.grace_ms = 10;
@@ -275,7 +276,7 @@ static void stop_under_load(void **state)
 	free(s);
 }
 
-/* What is there, slot by slot. */
+/* Returns the contents, slot by slot. */
 static uint64_t *contents(struct shared *s)
 {
 	uint64_t *all = calloc((size_t)s->chains * 16, sizeof *all);

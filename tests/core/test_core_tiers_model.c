@@ -53,7 +53,7 @@ struct model {
 	struct {
 		uint32_t key;
 		uint64_t content;
-	} note[NOTES]; /* what movers have read */
+	} note[NOTES]; /* blocks that movers have read */
 	struct mread read[READS];
 	uint32_t n_read;
 	struct mmove move[MOVES];
@@ -250,7 +250,7 @@ static void do_finish(struct model *m)
 		return;
 	if (env_move_finish(&m->e, v->id, v->moved, v->n, true, &f) == SKV_OK)
 		m->moved += f.moved;
-	v->open = false; /* it has written all that it will */
+	v->open = false; /* the mover has finished writing */
 }
 
 static void do_delete(struct model *m)

@@ -141,7 +141,7 @@ static void only_of_its_instance(void **state)
 	assert_int_equal(blocks(e), 4);
 }
 
-/* Whatever is being written when the trim comes is not published by its session. */
+/* A block that is being written when the trim comes is not published by its session. */
 static void what_is_written_goes_too(void **state)
 {
 	struct env *e = *state;
@@ -261,7 +261,7 @@ static void an_end_in_between_is_told(void **state)
 	env_check(e);
 	assert_true(blocks(e) > 0 && blocks(e) < MANY);
 	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
-	/* It dies. */
+	/* The manager dies. */
 	put_many(e, k);
 	begin_trim(e, &t);
 	skv_cluster_tick(e->cluster);
@@ -376,7 +376,7 @@ static void states_of_many(void **state)
 	}
 	assert_int_equal(r.files.n, 1);
 	assert_int_equal(r.created_ms[0], made);
-	assert_int_equal(r.created_ms[1], made); /* its oldest spec */
+	assert_int_equal(r.created_ms[1], made); /* the block's oldest spec */
 	assert_int_equal(r.created_ms[2], 0);
 	assert_true(r.created_ms[3] >= made + 500);
 	skv_cluster_tick(e->cluster);

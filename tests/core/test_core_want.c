@@ -143,7 +143,8 @@ static void what_is_asked_for_gets_copies(void **state)
 	env_keys(&key, 1, 1, 20);
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = &key, .n = 1 }, &s), SKV_OK);
 	assert_int_equal(want(&e, "", "", 0, 4, SKV_WANT_ASKED), 4);
-	assert_int_equal(want(&e, "", "", 0, 4, SKV_WANT_ASKED), 4); /* they wait: once is enough */
+	/* The wishes wait: once is enough. */
+	assert_int_equal(want(&e, "", "", 0, 4, SKV_WANT_ASKED), 4);
 	assert_int_equal(want(&e, "", "", 10, 2, SKV_WANT_UNSUMMED), 0);
 	assert_int_equal(want(&e, "", "", 20, 1, SKV_WANT_BUSY), 0);
 	assert_int_equal(want(&e, "", "", 99, 1, SKV_WANT_ABSENT), 0);
@@ -276,7 +277,7 @@ static void asked_ones_are_bounded(void **state)
 				.n_keys = MANY, .want_copies = true }, &r), SKV_OK);
 	}
 	assert_int_equal(put_group(&e, "fast", "m", "n", "g", 0), SKV_OK);
-	env_advance(&e, 60000); /* their leases end */
+	env_advance(&e, 60000); /* the blocks' leases end */
 	assert_true(work(&e, NULL) >= 2 * WISHES);
 	for (uint32_t i = 0; i < WISHES; i += MANY)
 		assert_int_equal(in(&e, "t", i, MANY, false), MANY);
@@ -299,7 +300,7 @@ static void old_copies_are_replaced(void **state)
 	assert_int_equal(work(&e, "m"), 4);
 	assert_int_equal(in(&e, "m", 0, 2, true), 2);
 
-	/* One that goes before a mover comes is not copied, and nothing remains. */
+	/* A block that goes before a mover comes is not copied, and nothing remains. */
 	env_put_pairs(&e, "i", 10, 1, SUM);
 	assert_int_equal(want(&e, "", "m", 10, 1, SKV_WANT_ASKED), 1);
 	env_keys(&key, 1, 1, 10);
@@ -311,7 +312,7 @@ static void old_copies_are_replaced(void **state)
 	env_destroy(&e);
 }
 
-/* What is in the way for ever is not waited for for ever. */
+/* Wishes do not wait for ever for an obstacle that stays. */
 static void waits_end(void **state)
 {
 	struct skv_core_counters c;

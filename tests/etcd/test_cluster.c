@@ -37,9 +37,9 @@ enum outcome { NONE, DONE, NOT_DONE, MAYBE };
 struct writer {
 	struct skv_etcd *c;
 	enum outcome outcome[WRITES];
-	char why[WRITES][SKV_MESSAGE_MAX]; /* it failed */
+	char why[WRITES][SKV_MESSAGE_MAX]; /* error texts of failed writes */
 	int n;            /* writes */
-	_Atomic int done; /* those acknowledged */
+	_Atomic int done; /* acknowledged writes */
 	_Atomic bool odd; /* a status that no write may have */
 };
 
@@ -218,7 +218,7 @@ static void a_silent_member_is_left(void **state)
 	etcd_signal(&servers, 1, SIGCONT);
 	skv_etcd_close(c);
 
-	/* One member alone has no leader; the client says so at its deadline. */
+	/* A single member alone has no leader; the client reports this at its deadline. */
 	etcd_kill(&servers, 1);
 	etcd_kill(&servers, 2);
 	o.timeout_ms = 3000;

@@ -305,7 +305,7 @@ static void check(void (*what)(struct liar *l, int fd), bool mute, uint64_t seed
 	snprintf(endpoint, sizeof endpoint, "127.0.0.1:%u", l.port);
 	o.endpoints = endpoint;
 	c = open_client(&o);
-	/* What may have been taken is known as soon as it was sent. */
+	/* A request that may have been taken counts as taken as soon as it was sent. */
 	rc = skv_etcd_run_within(c, put_status == SKV_E_UNKNOWN_OUTCOME ? LONG_MS : 400, &write,
 				 NULL, &err);
 	if (put_status == SKV_OK ? rc == SKV_OK : rc != put_status)

@@ -88,7 +88,7 @@ static void prepare(void)
 	must(loop.epoll >= 0 && loop.wake >= 0 && loop.input, "no loop");
 }
 
-/* What the workers and the loop's inbox would do. */
+/* Does the work of the workers and the loop's inbox. */
 static void work_off(void)
 {
 	while (skv_workers_run_next(&service->workers))

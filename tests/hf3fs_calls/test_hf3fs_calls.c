@@ -170,7 +170,7 @@ static void test_releases(void **state)
 	expect(CONFIRM, body, 204, "");
 	assert_int_equal(counted(HF3FS_released), 1);
 	assert_int_equal(counted(HF3FS_ignored_releases), 3);
-	assert_int_equal(reserve("c"), -1); /* its writer may still be at it */
+	assert_int_equal(reserve("c"), -1); /* the writer may still be writing */
 	confirm("a", a);
 	expect_page("a", -1);
 	env_advance(&env, 7000);
@@ -240,7 +240,7 @@ static void test_initialize_again(void **state)
 	assert_int_equal(v[0].spec.capacity, 2);
 }
 
-/* What a crash leaves between two of its three objects. */
+/* A crash between two of the space's three objects. */
 static void test_half_made_space(void **state)
 {
 	const struct skv_storage_spec storage = {
@@ -254,7 +254,7 @@ static void test_half_made_space(void **state)
 		skv_cluster_storage_put(env.cluster, &storage, SKV_PUT_ANY, NULL, &env.err),
 		SKV_OK);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
-	assert_true(reserve("a") >= 0); /* its storage tells how many pages it has */
+	assert_true(reserve("a") >= 0); /* the storage reports how many pages it has */
 	initialize(9);
 	assert_true(reserve("b") >= 0 && reserve("c") >= 0);
 	assert_int_equal(reserve("d"), -1);
@@ -393,7 +393,7 @@ static void test_not_ready(void **state)
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	assert_int_equal(held(), 1);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
-	assert_int_equal(held(), 1); /* it is down for too long already */
+	assert_int_equal(held(), 1); /* the storage has been down for too long already */
 }
 
 /* A call that comes while it recovers is answered when it is ready. */
@@ -468,8 +468,8 @@ static void test_wishes(void **state)
 	assert_int_equal(v[0].spec.capacity, 4);
 }
 
-/* Whatever allocation of a call fails, it has an answer, and the next one
- * finds all as it should be. */
+/* Every call has an answer, whatever allocation fails, and the next call finds a consistent
+ * state. */
 static void test_no_memory(void **state)
 {
 	static const struct {

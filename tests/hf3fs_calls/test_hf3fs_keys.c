@@ -90,7 +90,7 @@ static void test_space_of_instance(void **state)
 	assert_back(1, ns, sizeof ns);
 }
 
-/* Whoever puts an instance may write any `extra`: names have room for ranks of 18 digits. */
+/* A caller that puts an instance may write any `extra`: names have room for ranks of 18 digits. */
 static void test_space_of_long_rank(void **state)
 {
 	const char *const ranks[] = { "-9223372036854775808", "1000000000000000000" };

@@ -67,7 +67,7 @@ static void test_all_ranks_or_none(void **state)
 	put(1, "a", 0);
 	expect(EXISTS, "{\"keys\":[\"a\",\"b\",\"a\"]}", 200, "{\"exists\":[true,false,false]}");
 	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"b\",\"a\"]}", 200, "{\"locations\":[null,0]}");
-	initialize(2, 4); /* one more: known at once */
+	initialize(2, 4); /* another rank: known at once */
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	expect(LOCATIONS, "{\"rank\":7,\"keys\":[\"a\"]}", 200, "{\"locations\":[null]}");
 	expect(EXISTS, "{}", 200, "{\"exists\":[]}");
@@ -152,7 +152,7 @@ static void test_all_or_nothing(void **state)
 	       "{\"rank\":9,\"results\":[[\"b\",-1],[null,-1],[1.5,-1]]}");
 }
 
-/* Its copy goes to a page of its own, and nowhere. */
+/* The key's copy goes to a page of its own, and nowhere. */
 static void test_a_key_that_somebody_writes(void **state)
 {
 	struct skv_hf3fs_api_options o = options();
@@ -182,7 +182,7 @@ static void test_a_key_that_somebody_writes(void **state)
 	allocate(0, "d", 3); /* the spare has come back */
 }
 
-/* Its page is written once more: nobody else gets it meanwhile. */
+/* The key's page is written once more: nobody else gets the page meanwhile. */
 static void test_a_page_that_is_written_again(void **state)
 {
 	struct skv_hf3fs_api_options o = options();
@@ -326,8 +326,8 @@ static void test_roles_and_tenants(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Whatever allocation of a call fails, it has an answer, and the next one
- * finds all as it should be. */
+/* Every call has an answer, whatever allocation fails, and the next call finds a consistent
+ * state. */
 static void test_no_memory(void **state)
 {
 	static const struct {

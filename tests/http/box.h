@@ -49,7 +49,7 @@ void assert_run(struct box *b, const char *command, int status, const char *word
 char *slurp(const char *path);
 void pause_10_ms(void); /* between two looks at something that is awaited with a deadline */
 
-/* One call that must end with `status`; NULL for an empty body. */
+/* Makes a call that must end with `status`; NULL for an empty body. */
 json_t *manager_call(struct manager *m, const char *method, const char *path, const char *body,
 		     int status);
 json_int_t json_number(const json_t *j, const char *name);
@@ -57,7 +57,7 @@ json_int_t json_number(const json_t *j, const char *name);
 void put_instance(struct manager *m);
 /* `keys` is a JSON array of n texts; block i is filled with 'a' + i. */
 void put_blocks(struct box *b, struct manager *m, const char *keys, size_t n);
-/* They are found, and their bytes are those. */
+/* Asserts that the blocks are found with their bytes. */
 void assert_found(struct box *b, struct manager *m, const char *keys, size_t n);
 
 #endif

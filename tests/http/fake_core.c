@@ -58,7 +58,7 @@ struct skv_cluster {
 	const char *token[FAKE_PARTITIONS];
 	atomic_bool asks_others;
 	_Atomic uint32_t alone;   /* the newest call was for this partition, plus 1 */
-	_Atomic uint64_t version; /* that a put of a group asked for, and how */
+	_Atomic uint64_t version; /* version that a put of a group asked for, and the kind of put */
 	_Atomic enum skv_put put;
 };
 

@@ -36,7 +36,7 @@ void fake_core_fail(struct skv_cluster *c, int status, const char *message);
 void fake_core_is_elsewhere(struct skv_cluster *c, uint32_t partition, uint32_t truth);
 /* Another manager has that one. Before it starts; both texts are borrowed. */
 void fake_core_owner(struct skv_cluster *c, uint32_t number, const char *name, const char *peer);
-/* What managers show to the owner of that one; borrowed. */
+/* Sets the token that managers show to the owner of that partition; borrowed. */
 void fake_core_token(struct skv_cluster *c, uint32_t number, const char *token);
 /* Groups are other managers', too: listing them is for a thread that may wait. */
 void fake_core_asks(struct skv_cluster *c);

@@ -90,7 +90,7 @@ int fixture_bind(struct fixture *x, struct skv_error *err)
 
 void fixture_unbind(struct fixture *x)
 {
-	/* whoever has its answer may be here before the thread that gave it is done */
+	/* a client with its answer may be here before the thread that gave the answer is done */
 	if (x->httpd)
 		assert_true(skv_httpd_quiet(x->httpd, HTTP_WAIT_MS));
 	skv_httpd_destroy(x->httpd);

@@ -31,7 +31,8 @@ void http_open(struct http *h, uint16_t port);
 void http_close(struct http *h);
 /* False when the peer has closed. */
 bool http_send(struct http *h, const char *bytes, size_t n);
-/* One request with Host, the extra headers ("Name: value\r\n"...) and Content-Length if body. */
+/* Sends a request with Host, the extra headers ("Name: value\r\n"...) and Content-Length if
+ * body. */
 void http_request(struct http *h, const char *method, const char *path, const char *headers,
 		  const char *body);
 /* Reads one answer; `no_body` for HEAD. Release with answer_free. */

@@ -183,7 +183,7 @@ static void check(struct fleet *f)
 	assert_int_equal(moves(f), least_moves(f));
 }
 
-/* Whoever lists the members the other way round comes to the same. */
+/* The result does not depend on the order of the members. */
 static void check_order(const struct fleet *f)
 {
 	struct fleet back = *f;
@@ -205,7 +205,8 @@ static void check_order(const struct fleet *f)
 				    : back.should[p] == f->n - 1 - f->should[p]);
 }
 
-/* One after the other, in any order, each first given up and then taken: none has to move twice. */
+/* Carries out the moves one after the other, in any order, each first given up and then taken: no
+ * partition has to move twice. */
 static void carry_out(struct fleet *f)
 {
 	uint32_t left = moves(f);
@@ -293,7 +294,8 @@ static void sixteen_over_three(void **state)
 		assert_true(f.should[p] == f.has[p] || f.should[p] == 3);
 }
 
-/* What one has just lost or given up goes to another one, though that has its share. */
+/* A partition that a member has just lost or given up goes to another one, though that member has
+ * its share. */
 static void lost_goes_elsewhere(void **state)
 {
 	uint32_t shuns[PARTITIONS], gets[3] = { 0 };

@@ -170,8 +170,8 @@ static void test_wrong_tokens_are_throttled(void **state)
 	http_close(&h);
 	assert_int_equal(told + throttled, 2000);
 	seconds = (unsigned)(time(NULL) - begin) + 1;
-	assert_in_range(told, 20, 20 + seconds); /* one more a second */
-	/* One that worked from there before still does; a new one is not told. */
+	assert_in_range(told, 20, 20 + seconds); /* another one each second */
+	/* A token that worked from there before still does; a new one is refused. */
 	call(x, "GET", "/v1/stats", BEARER(TOKEN_READ), NULL, 200);
 	a = http_call(x->port, "GET", "/v1/stats", BEARER(TOKEN_ADMIN), NULL);
 	assert_error(&a, 429, "too_many");

@@ -1,4 +1,4 @@
-/* test_guard.c - who tries tokens is slowed down, and nobody else is. */
+/* test_guard.c - clients that guess tokens are slowed down, and no others are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static void test_a_right_token_is_not_told_to_who_tries(void **state)
 	assert_false(show(bad, 7, true, T0));
 	assert_true(show(bad, 7, true, T0 + 1000));
 	tried(2000, T0 + 1000);
-	assert_true(show(bad, 7, true, T0 + 1000)); /* it was right from there before */
+	assert_true(show(bad, 7, true, T0 + 1000)); /* the token was right from there before */
 	assert_false(show(bad, 8, true, T0 + 1000));
 }
 

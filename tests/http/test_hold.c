@@ -100,7 +100,7 @@ static void test_large_calls_leave_a_reserve(void **state)
 		struct skv_hold h = from("10.0.1.1", NULL);
 
 		assert_null(skv_hold_add(&hs, &h, SMALL));
-		atomic_fetch_add(&hs.bytes, SMALL); /* it stays when h goes */
+		atomic_fetch_add(&hs.bytes, SMALL); /* the bytes stay when h goes */
 		skv_hold_release(&hs, &h);
 	}
 	assert_non_null(skv_hold_add(&hs, &small, 1));
@@ -110,8 +110,8 @@ static void test_large_calls_leave_a_reserve(void **state)
 	skv_holds_destroy(&hs);
 }
 
-/* What runs already is counted beyond the bounds, and whoever it belongs to may begin
- * nothing until it is gone. */
+/* Running calls are counted beyond the bounds, and their owner may begin nothing until they are
+ * gone. */
 static void test_answers_refuse_what_comes_after(void **state)
 {
 	struct skv_hold unread = from("10.0.0.1", NULL), same = from("10.0.0.1", NULL),
@@ -125,7 +125,7 @@ static void test_answers_refuse_what_comes_after(void **state)
 	assert_null(skv_hold_check(&hs, &other, false));
 	skv_hold_force(&hs, &unread, 12 * MIB);
 	assert_non_null(skv_hold_check(&hs, &other, false));
-	assert_null(skv_hold_check(&hs, &same, true)); /* what an operator looks at */
+	assert_null(skv_hold_check(&hs, &same, true)); /* a call of an operator */
 	skv_hold_force(&hs, &unread, 4 * MIB);
 	assert_non_null(skv_hold_check(&hs, &same, true));
 	skv_hold_release(&hs, &unread);
@@ -155,7 +155,8 @@ static void test_addresses(void **state)
 		const char *a, *b;
 		bool same;
 	} rows[] = {
-		{ "2001:db8::1", "2001:db8::ffff:1", true }, /* one host may have all of these */
+		/* A single host may have all of these. */
+		{ "2001:db8::1", "2001:db8::ffff:1", true },
 		{ "2001:db8::1", "2001:db8:0:1::1", false },
 		{ "::ffff:10.0.0.1", "::ffff:10.0.0.2", false },
 	};

@@ -257,7 +257,7 @@ static void test_ready_is_held(void **state)
 	fixture_start(x);
 	fake_core_storages(x->cluster, true);
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
-	json_decref(call(x, "GET", "/v1/groups", NULL, 200)); /* it is no new store */
+	json_decref(call(x, "GET", "/v1/groups", NULL, 200)); /* the store is not new */
 	skv_service_hold_calls(x->service);
 	assert_call_error(x->port, "GET", "/v1/groups", NULL, NULL, 503, "not_ready");
 	skv_service_release_ready(x->service);
@@ -308,7 +308,8 @@ static void test_ownership_is_checked_before_the_answer(void **state)
 	json_decref(call(x, "GET", "/v1/stats", NULL, 200));
 }
 
-/* It was stopped between the result and the bytes of the answer: they do not leave. */
+/* The manager was stopped between the result and the bytes of the answer: the bytes do not
+ * leave. */
 static void test_ownership_is_checked_after_the_answer_is_built(void **state)
 {
 	static const char match[] = "{\"instances\":[\"a\"],\"keys_int\":[1]}";
@@ -387,7 +388,7 @@ static void test_scrub(void **state)
 		skv_request_scrub(text);
 		assert_string_equal(text, cases[i].out);
 	}
-	/* What grows by it is cut to fit. */
+	/* A text that escaping makes too long is cut to fit. */
 	for (size_t i = 0; i + 1 < sizeof text; i++)
 		text[i] = i % 2 ? ' ' : '/';
 	text[sizeof text - 1] = '\0';

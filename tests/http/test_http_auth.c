@@ -182,7 +182,7 @@ static void test_matrix(void **state)
 	struct fixture *x = *state;
 
 	fixture_three_tokens(x);
-	x->so.token_failures = 0; /* it shows more wrong ones than an address may */
+	x->so.token_failures = 0; /* the test shows more wrong tokens than an address may */
 	fixture_start(x);
 	for (size_t i = 0; i < SKV_OP_COUNT; i++) {
 		const struct skv_route *r = &skv_routes[i];
@@ -217,7 +217,7 @@ static void test_matrix(void **state)
 	}
 }
 
-/* Whoever may register an instance may not give it a larger part. */
+/* A caller that may register an instance may not give it a larger part. */
 static void test_parts_are_admins(void **state)
 {
 	static const char body[] = "{\"specs\":[{\"name\":\"tp0\",\"size\":4096}],\"weight\":9}";

@@ -90,7 +90,7 @@ static void test_request_ids(void **state)
 	assert_error(&a, 404, "not_found");
 	assert_string_equal(answer_header(&a, "X-Request-Id"), "Abc.1_2-3:4");
 	answer_free(&a);
-	/* One that could break a log line or a header is replaced. */
+	/* An id that could break a log line or a header is replaced. */
 	a = http_call(x->port, "GET", "/nowhere", "X-Request-Id: a\"b c\r\n", NULL);
 	assert_error(&a, 404, "not_found");
 	assert_int_equal(strlen(answer_header(&a, "X-Request-Id")), 17);
@@ -131,7 +131,7 @@ static void test_declared_body_over_the_limit(void **state)
 	answer_free(&a);
 	assert_true(http_ended(&h));
 	http_close(&h);
-	/* Who asks first is told first. */
+	/* The first to ask is the first to be answered. */
 	http_open(&h, x->port);
 	http_request(&h, "POST", LOOKUP, "Content-Length: 5000\r\nExpect: 100-continue\r\n", NULL);
 	a = http_read(&h, false);

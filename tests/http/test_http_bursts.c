@@ -61,7 +61,7 @@ static void bursts(struct box *b, const char *threads)
 	assert_non_null(h);
 	for (unsigned i = 0; i < MOST; i++) {
 		http_open(&h[i], m->port);
-		/* its thread knows it from here on */
+		/* the connection's thread knows it from here on */
 		http_request(&h[i], "GET", "/healthz", NULL, NULL);
 		read_answer(&h[i], i, MOST);
 	}

@@ -17,7 +17,7 @@
 #define JSON "application/json"
 #define TYPE(t) "Content-Type: " t "\r\n"
 #define ACCEPT(t) "Accept: " t "\r\n"
-/* One raw key in a LookupRequest; no zero bytes, for the test client takes a string. */
+/* A raw key in a LookupRequest; no zero bytes, for the test client takes a string. */
 #define LOOKUP_PB "\x0a\x10" "0123456789abcdef"
 #define LOOKUP_JSON "{\"keys\":[\"a\"]}"
 #define LOOKUP "/v1/instances/m/lookup"
@@ -80,7 +80,7 @@ static void forms_are_chosen(void **state)
 		{ "GET", "/healthz", ACCEPT(PB), NULL, 200, JSON },
 		{ "GET", "/openapi.json", ACCEPT(PB), NULL, 200, JSON },
 		{ "GET", "/", ACCEPT(PB), NULL, 200, "text/plain; charset=utf-8" },
-		/* what nobody reads */
+		/* types that no codec reads */
 		{ "POST", LOOKUP, TYPE("text/xml"), LOOKUP_JSON, 415, JSON },
 		{ "POST", LOOKUP, TYPE("text/xml") ACCEPT(PB), LOOKUP_JSON, 415, PB },
 		{ "PUT", "/v1/groups/g", TYPE("application/jsonx"), "{}", 415, JSON },

@@ -104,7 +104,7 @@ static void test_idle_connections_are_closed(void **state)
 	http_close(&used);
 }
 
-/* Who does not read its answer does not hold the connection for ever. */
+/* A client that does not read its answer does not hold the connection for ever. */
 static void test_answers_that_are_not_read(void **state)
 {
 	struct fixture *x = *state;
@@ -154,7 +154,7 @@ static void test_connection_limit(void **state)
 		assert_int_equal(a.status, 200);
 		answer_free(&a);
 	}
-	/* One more is refused, not left waiting. */
+	/* Another connection is refused, not left waiting. */
 	http_open(&extra, x->port);
 	assert_true(http_ended(&extra));
 	http_close(&extra);

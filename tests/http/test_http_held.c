@@ -72,7 +72,7 @@ static void options(struct fixture *x)
 {
 	x->so.body_max = MIB;
 	x->so.body_total_max = SLOW * MIB;
-	x->so.pace.bytes_per_s = 0; /* they stay as long as the test looks */
+	x->so.pace.bytes_per_s = 0; /* the connections stay as long as the test looks */
 }
 
 static void assert_large_body(struct http *h, const char *headers, int status)

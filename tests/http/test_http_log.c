@@ -161,7 +161,7 @@ static void test_slow_requests(void **state)
 	release(fd);
 }
 
-/* What a stranger sends cannot forge a line. */
+/* A stranger's text cannot forge a line. */
 static void test_no_forged_lines(void **state)
 {
 	struct fixture *x = *state;

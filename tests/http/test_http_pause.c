@@ -171,7 +171,7 @@ static void test_another_owner_is_told_at_once(void **state)
 	assert_int_equal(counter(x, METRIC_calls_held), 0);
 }
 
-/* What had begun when the ownership went runs again, on whatever thread it ended. */
+/* A call that had begun when the ownership went runs again, on whatever thread it ended. */
 static void ends_with(struct fixture *x, enum fake_mode mode, int status)
 {
 	const unsigned before = fake_core_calls(x->cluster);
@@ -201,7 +201,7 @@ static void test_what_ended_runs_again(void **state)
 	}
 }
 
-/* It may have been done, and a repetition could find a conflict with itself. */
+/* The write may have been done, and a repetition could find a conflict with itself. */
 static void test_an_administrators_write_is_not_repeated(void **state)
 {
 	struct fixture *x = *state;
@@ -247,7 +247,7 @@ static void test_shutdown_ends_the_wait(void **state)
 	assert_int_equal(waiting(x), 0);
 }
 
-/* What waits counts as held: its body is within body_total_max. */
+/* Waiting calls count as held: their bodies are within body_total_max. */
 static void test_what_waits_is_bounded(void **state)
 {
 	enum { N = 8, BIG = 200 << 10 };

@@ -82,7 +82,8 @@ static void test_the_owner_answers(void **state)
 	assert_int_equal(fake_core_calls(t->asked->cluster), 0);
 	assert_int_equal(fake_core_calls(t->lead->cluster), 0);
 	assert_int_equal(fake_core_calls(t->third->cluster), 1);
-	assert_int_equal(fake_core_alone(t->third->cluster), 0); /* it looks by itself */
+	/* The third manager looks by itself. */
+	assert_int_equal(fake_core_alone(t->third->cluster), 0);
 	assert_int_equal(forwarded(t), 1);
 }
 
@@ -205,7 +206,8 @@ static void test_a_match_goes_once_to_each_owner(void **state)
 	assert_int_equal(skv_metrics_get(m, METRIC_matches_split), 1);
 }
 
-/* It needs no partition of its own for that, and asks nobody for what is a third one's. */
+/* The manager needs no partition of its own for that, and does not ask for instances of a third
+ * manager. */
 static void test_a_manager_without_partitions_parts_a_match(void **state)
 {
 	const struct three *t = *state;
@@ -235,7 +237,8 @@ static void test_a_failure_of_a_part_names_the_instance(void **state)
 	char text[512];
 
 	fake_core_is_elsewhere(t->asked->cluster, 0, 0);
-	assert_int_equal(match(t, "\"a\",\"gone\"", text, sizeof text), 404); /* it is nowhere */
+	/* The instance exists nowhere. */
+	assert_int_equal(match(t, "\"a\",\"gone\"", text, sizeof text), 404);
 	assert_non_null(strstr(text, "instances[1]"));
 	assert_non_null(strstr(text, "no such instance"));
 	fake_core_fail(t->third->cluster, SKV_E_NOT_FOUND, "there is none");
@@ -244,7 +247,7 @@ static void test_a_failure_of_a_part_names_the_instance(void **state)
 	assert_non_null(strstr(text, "there is none"));
 }
 
-/* One owner does not own it just now: the match waits, and all of it runs again. */
+/* The owner of a part is refused just now: the match waits, and all of it runs again. */
 static void test_a_part_that_is_refused_runs_again(void **state)
 {
 	const struct three *t = *state;
@@ -373,7 +376,7 @@ static void test_the_owner_is_asked(void **state)
 	assert_string_equal(group.spec.name, "g");
 	assert_string_equal(fake_core_tenant(t->owner->cluster), "");
 	assert_int_equal(fake_core_alone(t->owner->cluster), 2);
-	/* what it found out is its answer */
+	/* the finding of the owner is the answer */
 	q.name = "gone";
 	assert_int_equal(ask(t, q, &err), SKV_E_NOT_FOUND);
 	assert_string_equal(err.field, "instance");

@@ -216,7 +216,8 @@ static void test_percent_decode(void **state)
 	assert_false(skv_percent_decode("a", 1, out, 0));
 }
 
-/* One memo, whatever is asked: it answers as the table does, and what came last without it. */
+/* A single memo answers as the table does, whatever is asked, and so does the last route without
+ * it. */
 static void a_memo_answers_as_the_table(void **state)
 {
 	static const char *const asked[][2] = {

@@ -20,7 +20,7 @@
 
 #define FIRST 3
 
-/* What had these numbers before, for the end of the test. */
+/* The files that had these numbers before, for the end of the test. */
 static int saved[3];
 
 static int setup(void **state)

@@ -417,7 +417,7 @@ static void test_14_20_one_address_before_all_managers(void **state)
 	assert_int_equal(ask(url), SKV_OK);
 }
 
-/* One that never tells, and one that tells what no header can carry. */
+/* A leader that never publishes, and one that publishes text that no header can carry. */
 static void test_leader_without_address(void **state)
 {
 	struct skv_error err;

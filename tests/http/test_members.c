@@ -314,7 +314,7 @@ static void those_that_are_there(void **state)
 	publish("member/moves", "50 up");
 	publish("member/dead1", "3600000 up ff");
 	start();
-	/* one stands still; one that has no document counts, one that is dead does not */
+	/* a member stands still; one without a document counts, a dead one does not */
 	await_names("me old ");
 	publish("member/moves", "3600000 drained");
 	await_names("me moves* old ");
@@ -357,7 +357,8 @@ static void addresses(void **state)
 	skv_arena_destroy(&a);
 }
 
-/* Its own document moves, is written again after the store was gone, and goes at the end. */
+/* The member's own document moves, is written again after the store was gone, and goes at the
+ * end. */
 static void renewed_until_the_end(void **state)
 {
 	struct skv_error err;

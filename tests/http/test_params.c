@@ -205,7 +205,7 @@ static void test_values_that_contradict(void **state)
 	assert_refused(LIST("--body_max=1G"), NULL, LIST("body_max", "body_total_max"));
 }
 
-/* What Kubernetes sets by itself for a service named slabkvd must not stop the start. */
+/* Variables that Kubernetes sets by itself for a service named slabkvd must not stop the start. */
 static void test_advertised_address(void **state)
 {
 	static const char *const bad[] = { "h/x",   "ftp://host:1", "http://host", "http://h:1/",
@@ -242,8 +242,8 @@ static void test_kubernetes_environment(void **state)
 	skv_params_destroy(&p);
 }
 
-/* One prefix for the server and its clients: a shell that is set up for the command
- * line starts a manager, too. */
+/* The server and its clients have the same prefix: a shell that is set up for the command line
+ * starts a manager, too. */
 static void test_environment_of_clients(void **state)
 {
 	struct skv_params p;

@@ -170,7 +170,7 @@ static void test_default_objects_stay(void **state)
 	manager_stop(m);
 }
 
-/* Who collects JSON lines gets nothing else, on standard output either. */
+/* A collector of JSON lines gets nothing else, on standard output either. */
 static void test_ready_line_in_json(void **state)
 {
 	struct box *b = *state;
@@ -315,7 +315,7 @@ static void test_information(void **state)
 	assert_run(b, "--config d --dump-config", 0, "http_port = 7333");
 }
 
-/* Whose a path is shows in the form of its error. */
+/* The form of an error shows which API a path belongs to. */
 static void test_pages_can_be_left_out(void **state)
 {
 	struct box *b = *state;

@@ -124,7 +124,7 @@ int skv_cluster_placed(struct skv_cluster *c, bool *placed, struct skv_error *er
 	return SKV_OK;
 }
 
-/* Who lets go gives it to one that has said that it follows it, as far as is known here. */
+/* Releases a partition to a manager that has announced to follow it, as far as is known here. */
 static void let_go(struct skv_cluster *c, uint32_t p)
 {
 	struct skv_member_seen *v;
@@ -374,7 +374,7 @@ static void one_takes_all_at_once(void **state)
 	assert_int_equal(has(0), P);
 	go_up(&w.m[1]);
 	pass(FOLLOW_MS - 100);
-	assert_int_equal(has(0), P); /* it does not follow yet */
+	assert_int_equal(has(0), P); /* manager 1 does not follow yet */
 	pass(5000);
 	assert_int_equal(has(0), P / 2);
 	assert_int_equal(has(1), P / 2);
@@ -443,7 +443,7 @@ static void they_are_moved(void **state)
 		assert_int_equal(has(2), 3);
 		w.moves = 0;
 		pass(5000);
-		assert_int_equal(w.moves, 0); /* they stay */
+		assert_int_equal(w.moves, 0); /* the partitions stay */
 		if (round % 2)
 			drain(&w.m[1], true);
 		else

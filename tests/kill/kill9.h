@@ -23,9 +23,9 @@
 
 enum chain_state { UNKNOWN, ACKNOWLEDGED, GOING };
 
-/* One put. Guarded by the writer's lock. */
+/* A put. Guarded by the writer's lock. */
 struct chain {
-	uint64_t first; /* its keys are first .. first + CHAIN - 1 */
+	uint64_t first; /* the keys are first .. first + CHAIN - 1 */
 	enum chain_state state;
 };
 

@@ -37,7 +37,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* One phase. */
+/* A phase of the test. */
 struct run {
 	struct manager m;
 	struct slabkv *kv;

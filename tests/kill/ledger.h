@@ -25,8 +25,8 @@ uint64_t now_ms(void); /* CLOCK_BOOTTIME, as the library's deadlines */
 
 enum claim_state {
 	CLAIM_OPEN,      /* a session that was not ended yet: ours until `until` */
-	CLAIM_COMMITTED, /* acknowledged: ours until it is deleted or (phase with eviction)
-			    evicted */
+	/* Acknowledged: ours until it is deleted or (phase with eviction) evicted. */
+	CLAIM_COMMITTED,
 	CLAIM_LOOSE,     /* deleted, ended, given up: may be handed out again at any time */
 };
 
@@ -68,13 +68,12 @@ struct load {
 	bool evicts;      /* the storage is too small for all: what was acknowledged may be gone */
 	_Atomic bool stop;
 	_Atomic unsigned epoch; /* kills so far */
-	_Atomic bool waiting;   /* the survivor's session is open, and goes
-				   on after the next kill */
+	_Atomic bool waiting; /* the survivor's session is open, and goes on after the next kill */
 	struct counts n;
 	pthread_t thread[WRITERS + READERS];
 };
 
-/* One load at a time. */
+/* Starts a load; one at a time. */
 void load_start(struct load *l, struct slabkv *kv, const char *root, bool evicts);
 /* Ends all threads; open sessions are finished first, those of the careless are not. */
 void load_stop(struct load *l);

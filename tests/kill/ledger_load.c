@@ -32,10 +32,10 @@ const struct model models[MODELS] = {
 enum chain_state { EMPTY, ACKNOWLEDGED, GOING, DELETED };
 
 struct chain {
-	uint64_t first; /* its keys are first .. first + CHAIN - 1; 0 = not used yet */
+	uint64_t first; /* the keys are first .. first + CHAIN - 1; 0 = not used yet */
 	const struct model *model;
 	enum chain_state state;
-	bool stored[CHAIN]; /* what was acknowledged */
+	bool stored[CHAIN]; /* acknowledged blocks */
 };
 
 /* How a session is going to end; the survivor's end well. */
@@ -47,18 +47,18 @@ static struct writer {
 	uint64_t next;
 	uint64_t turn;
 	struct chain chain[WINDOW];                      /* under the lock */
-	const struct slabkv_session *session[WINDOW];   /* of each chain, for where it lies;
-							   this thread's own */
-	_Atomic uint64_t writing_until; /* a write is going on, which must not
-					   last longer; 0 = none */
+	/* Of each chain, for where it lies; this thread's own. */
+	const struct slabkv_session *session[WINDOW];
+	/* A write is going on, which must not last longer; 0 = none. */
+	_Atomic uint64_t writing_until;
 	pthread_mutex_t lock;
 } writer[WRITERS];
 
-/* One session of a writer. */
+/* A session of a writer. */
 struct put {
 	struct writer *w;
 	struct chain *chain;
-	struct chain c; /* what the place is going to hold */
+	struct chain c; /* next contents of the place */
 	const struct slabkv_session *s;
 	enum ending ending;
 	bool quiesced;
@@ -133,7 +133,7 @@ static void set_block(const struct chain *c, const struct slabkv_session *s, uin
 	}
 }
 
-/* What a start may say when no manager served for longer than the library tries. */
+/* Returns true for errors of a start when no manager served for longer than the library tries. */
 static bool may_fail(int rc)
 {
 	return rc == SLABKV_E_SESSION_EXPIRED || rc == SLABKV_E_TIMEOUT || rc == SLABKV_E_NETWORK ||

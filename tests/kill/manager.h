@@ -20,8 +20,8 @@ void give_up(const char *file, int line, const char *what, const char *fmt, ...)
 
 struct manager {
 	const char *program, *durability;
-	const char *const *more; /* parameters beside the usual ones, which they overrule;
-				    ends with NULL. Or NULL */
+	/* Parameters beside the usual ones, which they overrule; ends with NULL. Or NULL. */
+	const char *const *more;
 	char dir[64], port[16];
 	pid_t pid;
 };

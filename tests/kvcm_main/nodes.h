@@ -36,7 +36,7 @@ int node_run(struct nodes *s, int which, const char *const *args);
 /* Exit status, or minus the signal. */
 int node_reap(struct node *n);
 void node_stop(struct node *n);
-/* Its log and output. The caller frees. */
+/* Returns the node's log and output. The caller frees. */
 char *node_said(struct node *n);
 
 /* POST of `body` (NULL: {}), with the extra headers or NULL; the HTTP status. */

@@ -256,7 +256,7 @@ static void test_daemon(void **state)
 		"stdout 2> stderr",
 		s->n[0].dir, s->dir);
 	assert_int_equal(test_shell(command), 0);
-	/* It serves when the shell goes on, and is found by its command line. */
+	/* The node serves when the shell goes on, and is found by its command line. */
 	snprintf(path, sizeof path, "%s/native.kvcm", s->n[0].dir);
 	f = fopen(path, "r");
 	assert_non_null(f);

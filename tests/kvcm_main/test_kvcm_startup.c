@@ -295,7 +295,7 @@ static void test_made_once(void **state)
 	assert_int_equal(group(b).capacity, 1000);
 	load_in_dir(b, "5");
 	b->model.storage_capacity = 3 << 20;
-	make(b); /* what is there stays */
+	make(b); /* existing objects stay */
 	assert_int_equal(group(b).capacity, 1000);
 	assert_int_equal(storage(b, "one").capacity, 2 << 20);
 }
@@ -336,7 +336,7 @@ static void test_private_directories(void **state)
 	skv_owner_name(owner);
 	b->model.id = ID;
 	b->model.owner = owner;
-	/* What a process that is dead has left: the owner's text with another process id. */
+	/* The remains of a dead process: the owner's text with another process id. */
 	snprintf(gone, sizeof gone, "%s/up/made/one.pdead", b->dir);
 	snprintf(command, sizeof command, "mkdir -p %s && touch %s/slabkv-storage %s/other", gone,
 		 gone, gone);

@@ -11,7 +11,7 @@
 struct cache_block {
 	struct skv_policy_block facts;
 	uint32_t parent; /* 0 = none */
-	uint32_t kids;   /* that are in */
+	uint32_t kids;   /* children in the cache */
 	uint32_t place;
 	bool in;
 	bool absent; /* when the request came */

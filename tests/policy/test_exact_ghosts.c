@@ -79,7 +79,7 @@ static void many_are_found(void **state)
 	exact_ghosts_destroy(&g);
 }
 
-/* Whatever allocation fails, what is there is right, and later ones are kept. */
+/* The existing ghosts are right, whatever allocation fails, and later ones are kept. */
 static void without_memory_there_are_fewer(void **state)
 {
 	(void)state;

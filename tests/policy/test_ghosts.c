@@ -1,5 +1,5 @@
-/* test_ghosts.c - what policies remember of evicted blocks: nearly all of the newest, each told
- * once when it expires, bounded, without memory. */
+/* test_ghosts.c - the ghosts of evicted blocks: nearly all of the newest, each told once when it
+ * expires, bounded, without memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static struct ghost ghost_of(uint64_t i)
 #define ADDS (10u * WANT)
 #define SLACK (WANT / 32)
 
-/* What was told. */
+/* The expired ghosts. */
 struct told {
 	uint64_t n, of_class[GHOSTS_CLASSES], age_sum;
 };
@@ -78,8 +78,8 @@ static void look_back(struct ghosts *g, uint64_t i, uint64_t back, uint8_t *came
 	f->twice += ghosts_find(g, hash_of(old), &found);
 }
 
-/* Those younger than a life are found, older ones are not; and what is found or told is what was
- * added. Some come back, and are ghosts no more. */
+/* Ghosts younger than a life are found, older ones are not; found and expired ghosts are ones that
+ * were added. Some come back, and are ghosts no more. */
 static void test_the_newest(void **state)
 {
 	static uint8_t came_back[ADDS];
@@ -98,7 +98,7 @@ static void test_the_newest(void **state)
 	}
 	assert_true(f.takes > ADDS / 10 && f.young > ADDS / 3);
 	assert_true(f.missing < f.young / 500 && f.late < f.young / 500);
-	assert_true(f.wrong < f.takes / 500 && f.twice < f.takes / 500); /* one tag for two keys */
+	assert_true(f.wrong < f.takes / 500 && f.twice < f.takes / 500); /* a tag of two keys */
 	/* Each was told or came back, but those of the last life. */
 	assert_true(t.n + f.takes <= ADDS - WANT * 3 / 4 && t.n + f.takes + WANT * 5 / 4 > ADDS);
 	for (uint32_t c = 0; c < GHOSTS_CLASSES; c++)

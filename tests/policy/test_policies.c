@@ -22,7 +22,7 @@ static struct cache c;
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* One entry of a list in order of birth, oldest first. */
+/* An entry of a list in order of birth, oldest first. */
 struct item {
 	uint32_t id;
 	bool visited;
@@ -79,7 +79,8 @@ static uint32_t sieve_victim(void)
 		hand = hand + 1 == n_list ? 0 : hand + 1;
 	}
 	id = model_take(hand);
-	if (hand == n_list) /* it was the newest: from the oldest again, whoever comes meanwhile */
+	/* The newest: start from the oldest again, whichever blocks come meanwhile. */
+	if (hand == n_list)
 		hand = 0;
 	return id;
 }
@@ -220,7 +221,7 @@ static void test_never_stuck(void **state)
 		cache_make(&c, (*p)->name, 10, 20);
 		for (uint32_t id = 1; id <= 10; id++)
 			cache_insert(&c, id, id - 1, 0);
-		c.block[10].kids = 1; /* one that is being written hangs below the last */
+		c.block[10].kids = 1; /* a block being written hangs below the last */
 		cache_replace(&c, 10);
 		for (uint32_t i = 0; i < 10; i++)
 			assert_true(cache_evict(&c) != 0);
@@ -240,7 +241,7 @@ static void test_sieve(void **state)
 	cache_use(&c, 1); /* behind the hand */
 	evicts(4, 5); /* 3 is spared, too */
 	insert(8, 9);
-	evicts(6, 9); /* those that came are before the hand */
+	evicts(6, 9); /* the new blocks are before the hand */
 	/* the hand is at the oldest again: 1 was used, 3 not */
 	assert_int_equal(cache_evict(&c), 3);
 	insert(10, 10);
@@ -323,7 +324,7 @@ static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 	return hits;
 }
 
-/* What reuse is for; and it never costs much. */
+/* Policy reuse serves its purpose, and never costs much. */
 static void test_reuse_pays(void **state)
 {
 	(void)state;
@@ -385,7 +386,7 @@ static uint32_t start_defers(void)
 		if (!c.block[id].in)
 			ids[n++] = id;
 	c.stamp++;
-	c.stamp_step = 0; /* one call */
+	c.stamp_step = 0; /* a single call */
 	for (uint32_t i = 0; i < 12; i++)
 		cache_insert(&c, ids[i], 0, false);
 	c.stamp_step = 1;
@@ -443,7 +444,7 @@ static void test_reuse_without_memory(void **state)
 
 /* ---- for all --------------------------------------------------------------------------------- */
 
-/* What goes depends on the order of calls alone: not on time, not on addresses. */
+/* Victims depend on the order of calls alone: not on time, not on addresses. */
 static void test_same_order_same_victims(void **state)
 {
 	const struct skv_policy_ops *const *p = skv_policy_all();

@@ -88,7 +88,7 @@ static int sync_file(const char *path, int data, struct fuse_file_info *fi)
 	return 0; /* this test's power never fails */
 }
 
-/* What the kernel remembers of cached writes is of no use here. */
+/* Ignores times: the kernel's memory of cached writes is of no use here. */
 static int set_times(const char *path, const struct timespec times[2], struct fuse_file_info *fi)
 {
 	(void)path, (void)times, (void)fi;

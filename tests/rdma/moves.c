@@ -92,7 +92,7 @@ static uint8_t *room(size_t n, uint8_t with)
 	return p;
 }
 
-/* One run from `offset` on, of buffers that are given in parts of `part` bytes. */
+/* Returns a run from `offset` on, of buffers that are given in parts of `part` bytes. */
 static struct skv_io_run move(bool write, uint64_t offset, uint8_t *data, size_t n, size_t part,
 			      const struct skv_clock *clock, uint64_t deadline_ms)
 {

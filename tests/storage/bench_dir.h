@@ -21,8 +21,8 @@ struct bench {
 	char top[64];  /* temporary directory, removed at the end */
 	char root[96]; /* below it, does not exist at first */
 	struct skv_storage_config config;
-	const struct skv_storage_ops *ops; /* skv_storage_file, or skv_storage_hf3fs on a
-					      directory like any other */
+	/* skv_storage_file, or skv_storage_hf3fs on a directory like any other. */
+	const struct skv_storage_ops *ops;
 	struct skv_error err;
 	char text[256]; /* of bench_path */
 };

@@ -106,7 +106,7 @@ static void another_mount_is_refused(void **state)
 	bench_refused(b, SKV_E_UNAVAILABLE, "mount 3FS there");
 	assert_int_equal(mkdir(b->root, 0777), 0);
 	bench_refused(b, SKV_E_UNAVAILABLE, "mount 3FS there");
-	assert_int_equal(bench_entries(b), 0); /* it was there before */
+	assert_int_equal(bench_entries(b), 0); /* the directory existed before */
 }
 
 static void a_mount_that_changes_is_noticed(void **state)

@@ -40,7 +40,7 @@ static int scenario(struct bench *b)
 	return rc;
 }
 
-/* Whatever has a real name is complete: half files exist under temporary names only. */
+/* A file with a real name is complete: half files exist under temporary names only. */
 static void nothing_half(struct bench *b)
 {
 	struct skv_storage *s;

@@ -219,7 +219,7 @@ static void unmounting_is_noticed_and_not_hindered(void **state)
 	snprintf(other, sizeof other, "%s/other", b->top);
 	assert_int_equal(mkdir(other, 0700), 0);
 	assert_int_equal(mount(b->root, other, NULL, MS_BIND, NULL), 0);
-	assert_int_equal(umount(b->root), 0); /* we hold nothing open */
+	assert_int_equal(umount(b->root), 0); /* the storage holds nothing open */
 	assert_int_equal(skv_storage_probe(s, SKV_PROBE_WRITE, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "lost its marker");
 	bench_says(b, "is the file system mounted?");

@@ -286,7 +286,7 @@ static void a_marker_that_is_being_copied_stays(void **state)
 	damage_marker(b, EMPTY);
 	meanwhile = copy_more;
 	bench_refused(b, SKV_E_CORRUPT, "too short");
-	skv_storage_close(bench_open(b)); /* it has stayed as it was */
+	skv_storage_close(bench_open(b)); /* the file is unchanged */
 }
 
 /* A slab file that is damaged itself, or cut, proves nothing. */
@@ -320,7 +320,7 @@ static void refuses_another_storages_root(void **state)
 	skv_storage_close(bench_open(b));
 }
 
-/* Who leaves takes its marker, unless there is anything else: then another
+/* A storage that leaves takes its marker, unless the directory holds anything else: then another
  * storage may be made there. */
 static void leaves_a_directory_that_holds_nothing_else(void **state)
 {

@@ -61,7 +61,7 @@ static void what_is_not_whole_is_nobodys(void **state)
 	struct bench *b = *state;
 	struct skv_storage *s = bench_open(b);
 
-	bench_write(b, "owner.3", "SKVOWN1\n", 8); /* its maker died */
+	bench_write(b, "owner.3", "SKVOWN1\n", 8); /* the file's maker died */
 	bench_write(b, "owner.03", "x", 1);
 	bench_write(b, "owner.x", "x", 1);
 	assert_int_equal(owners(s, v), 0);
@@ -74,7 +74,7 @@ static void what_is_not_whole_is_nobodys(void **state)
 	assert_int_equal(owners(s, v), 1);
 	assert_memory_equal(v[0].nonce, (uint8_t[SKV_STORAGE_NONCE]){ 0 }, SKV_STORAGE_NONCE);
 	assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_E_CONFLICT);
-	a = owner(3, 0); /* its maker removes what is damaged or incomplete, and only that */
+	a = owner(3, 0); /* a maker removes its damaged or incomplete file, and only that */
 	assert_int_equal(skv_storage_disown(s, &a, &b->err), SKV_OK);
 	assert_false(bench_has(b, "owner.3"));
 	a.incarnation = 4;
@@ -105,7 +105,7 @@ static void a_horizon_moves_on(void **state)
 		assert_int_equal(owners(s, v), 1);
 		assert_memory_equal(&v[0], &a, sizeof a);
 	}
-	a.horizon.number = 2; /* it never goes back */
+	a.horizon.number = 2; /* the horizon never goes back */
 	assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_OK);
 	assert_int_equal(owners(s, v), 1);
 	assert_int_equal(v[0].horizon.number, 3);
@@ -151,7 +151,7 @@ static void *race(void *arg)
 	return NULL;
 }
 
-/* Those that lose see the winner's record whole, or that it is being written. */
+/* The losers see the winner's record whole, or that it is being written. */
 static void of_many_at_once_one_has_it(void **state)
 {
 	struct bench *b = *state;

@@ -18,7 +18,7 @@
 #include "fault_store.h"
 #include "memory_store.h"
 
-/* One way to open a store. */
+/* A way to open a store. */
 struct bench_kind {
 	const char *name;
 	const struct skv_store_ops *ops;
@@ -42,7 +42,7 @@ struct bench {
 	struct skv_error err;
 	struct skv_fake_clock clock;
 	struct sqlite3 *kept[2];
-	struct skv_store_options options; /* what bench_open uses; a test may change it */
+	struct skv_store_options options; /* options of bench_open; a test may change them */
 };
 
 int bench_setup(void **state);
@@ -62,7 +62,7 @@ void bench_ok(const struct bench *b, int rc);
 /* Batch bytes that depend on seq alone. */
 void bench_fill(uint64_t seq, uint8_t *bytes, size_t n);
 
-/* What a load delivered, as text: "base|slice,slice|seq:record,seq:record". To be freed. */
+/* Returns the result of a load as text: "base|slice,slice|seq:record,seq:record". To be freed. */
 char *bench_load(struct bench *b, struct skv_store *s, uint32_t partition);
 /* The same compared. */
 void bench_holds(struct bench *b, struct skv_store *s, uint32_t partition, const char *want);

@@ -166,7 +166,7 @@ static int heard_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	return SKV_OK;
 }
 
-/* What a follower hears until it has all. */
+/* Returns the records that a follower reads until it has all. */
 static const char *hear(struct bench *b, struct skv_store *s, struct skv_position *at, int want)
 {
 	static char text[HEARD];
@@ -204,7 +204,8 @@ void a_follower_gets_what_comes(void **state)
 	assert_int_equal(at.newest, 5);
 	refused_at = 0;
 	assert_string_equal(hear(b, other, &at, SKV_OK), "4:four;5:;");
-	contract_checkpoint(b, s, fence, 5, (const char *[]){ "c" }, 1); /* it has all of that */
+	/* The follower has all of that. */
+	contract_checkpoint(b, s, fence, 5, (const char *[]){ "c" }, 1);
 	assert_string_equal(hear(b, other, &at, SKV_OK), "");
 	assert_int_equal(at.base, 5);
 	fence = bench_acquire(b, s, "me", 1000);
@@ -295,7 +296,7 @@ void a_checkpoint_replaces_the_journal(void **state)
 	assert_int_equal(st.last_seq, 5);
 	bench_append(b, s, fence, 6, "six");
 	bench_holds(b, s, 0, "5|C|6:six");
-	/* One more at the same place, and one without slices. */
+	/* Another checkpoint at the same place, and one without slices. */
 	contract_checkpoint(b, s, fence, 5, (const char *[]){ "D", "E" }, 2);
 	bench_holds(b, s, 0, "5|D,E|6:six");
 	contract_checkpoint(b, s, fence, 6, NULL, 0);

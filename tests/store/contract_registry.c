@@ -126,7 +126,7 @@ void a_listing_can_be_ended_and_may_write(void **state)
 	contract_put(b, s, "a/2", "two");
 	assert_int_equal(skv_store_list(s, "a/", note, &l, &b->err), 42);
 	assert_string_equal(l.text, "a/1=one@1 ");
-	/* What the function itself writes is not part of the moment that is listed. */
+	/* A document that the function itself writes is not part of the moment that is listed. */
 	l = (struct listed){ "", s, 0, b };
 	bench_ok(b, skv_store_list(s, "a/", note, &l, &b->err));
 	assert_string_equal(l.text, "a/1=one@1 a/2=two@1 ");
@@ -217,7 +217,7 @@ void ownership_goes_to_one(void **state)
 			 SKV_E_NOT_OWNER);
 	assert_string_equal(holder, "first");
 	assert_int_equal(second, 0);
-	holder[0] = '\0'; /* whoever only looks gets nothing, and takes nothing */
+	holder[0] = '\0'; /* an acquire that only looks gets nothing, and takes nothing */
 	assert_int_equal(
 		skv_store_acquire(standby, 0, "second", 0, &second, holder, sizeof holder, &b->err),
 		SKV_E_NOT_OWNER);

@@ -84,7 +84,7 @@ void a_partition_is_a_store_of_its_own(void **state)
 	bench_holds(b, two, 0, "1|slice|2:more");
 	bench_holds(b, three, 0, "0||");
 
-	/* Whoever is refused it sees the owner's renewals there, too. */
+	/* A manager that is refused the shared document sees the owner's renewals there, too. */
 	assert_int_equal(skv_store_acquire(two, 0, "other", 1000, &f0, NULL, 0, &b->err),
 			 SKV_E_NOT_OWNER);
 	assert_true(skv_store_renewed_ms(two, 0) == skv_store_renewed_ms(s, 2));
@@ -129,7 +129,7 @@ struct crowd {
 	_Atomic int failures;
 };
 
-/* One call of a thread. The first that fails is told. */
+/* Records a call of a thread. The first failure is reported. */
 static void came(struct crowd *c, const char *what, int rc, const struct skv_error *err)
 {
 	if (rc != SKV_OK && c->failures++ == 0)

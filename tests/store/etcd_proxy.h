@@ -13,7 +13,7 @@
 enum etcd_proxy_rule {
 	ETCD_PROXY_PASS,
 	ETCD_PROXY_LOSE_ANSWER,  /* a request with the text is delivered; its answer is not */
-	ETCD_PROXY_LOSE_REQUEST, /* it is not delivered, and the connection ends */
+	ETCD_PROXY_LOSE_REQUEST, /* the request is not delivered, and the connection ends */
 	ETCD_PROXY_HOLD,         /* nothing that clients say is delivered until the rule changes */
 };
 

@@ -6,8 +6,7 @@
 
 enum skv_fault_kind {
 	SKV_FAULT_NONE,
-	SKV_FAULT_ERROR,          /* the call fails with `status` without reaching the store
-				   * below */
+	SKV_FAULT_ERROR, /* the call fails with `status` without reaching the store below */
 	SKV_FAULT_DELAY,          /* sleeps delay_ms, then asks */
 	SKV_FAULT_UNKNOWN_BEFORE, /* returns SKV_E_UNKNOWN_OUTCOME without asking */
 	SKV_FAULT_UNKNOWN_AFTER,  /* asks, then returns SKV_E_UNKNOWN_OUTCOME */
@@ -20,8 +19,8 @@ struct skv_fault {
 	uint64_t times;     /* for how many calls from then on; 0 = unlimited */
 	int status;         /* for ERROR */
 	uint32_t delay_ms;  /* for DELAY */
-	void (*fn)(void *ctx, const char *call); /* for CALL: on the caller's thread, no lock held;
-						    may replace the rule */
+	/* For CALL: on the caller's thread, no lock held; may replace the rule. */
+	void (*fn)(void *ctx, const char *call);
 	void *ctx;
 };
 /* Wraps `below` (then owned by the new store). */

@@ -1,4 +1,4 @@
-/* memory_internal.h - what memory_store.c and memory_journal.c share. */
+/* memory_internal.h - shared by memory_store.c and memory_journal.c. */
 #ifndef SKV_TESTS_MEMORY_INTERNAL_H
 #define SKV_TESTS_MEMORY_INTERNAL_H
 
@@ -49,7 +49,7 @@ struct part {
 	struct blobs draft;  /* of `building` */
 };
 
-/* One store, perhaps opened several times. `lock` guards everything but name, refs and next, which
+/* A store, perhaps opened several times. `lock` guards everything but name, refs and next, which
  * belong to the list of named stores. */
 struct memory {
 	struct skv_mutex lock;

@@ -192,7 +192,7 @@ int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 /* ---- load
  * ------------------------------------------------------------------------------------------- */
 
-/* Those from the first-th on. */
+/* Copies the blobs from the first-th on. */
 static bool copy_refs(const struct blobs *from, size_t first, struct blobs *to)
 {
 	if (skv_grow((void **)&to->at, &to->cap, from->n, sizeof to->at[0]) != SKV_OK)

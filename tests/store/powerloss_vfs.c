@@ -25,7 +25,7 @@ struct range {
 struct tracked {
 	struct tracked *next;
 	char *path;
-	uint8_t *image; /* what was synced */
+	uint8_t *image; /* synced bytes */
 	int64_t image_size, image_cap;
 	struct range *dirty;
 	size_t n_dirty, cap_dirty;
@@ -57,7 +57,7 @@ static void *need(void *p)
 	return p;
 }
 
-/* One step; false when the power is gone. Caller holds the lock. */
+/* Makes a step; false when the power is gone. Caller holds the lock. */
 static bool step(void)
 {
 	world.steps++;
@@ -202,7 +202,7 @@ static int shim_truncate(sqlite3_file *f, sqlite3_int64 size)
 	return rc;
 }
 
-/* What the test says to a sync of this file. */
+/* Asks the test whether this file may be synced. */
 static bool may_sync(const struct tracked *t)
 {
 	int64_t unsynced = 0;

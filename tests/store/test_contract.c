@@ -1,8 +1,7 @@
 /*
- * test_contract.c - what every store must do, as one table of cases (contract.h) run against each
- * kind of store: memory, SQLite in both modes and in memory, a fault store without a rule on
- * SQLite. A case gets a bench with an empty store. Whatever holds for one backend only is in the
- * other tests.
+ * test_contract.c - the contract of every store, as one table of cases (contract.h) run against
+ * each kind of store: memory, SQLite in both modes and in memory, a fault store without a rule on
+ * SQLite. A case gets a bench with an empty store. Tests of a single backend are in other files.
  */
 #include "contract.h"
 

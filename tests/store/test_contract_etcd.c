@@ -1,5 +1,5 @@
 /*
- * test_contract_etcd.c - what every store must do (contract.h), by the store on etcd: with
+ * test_contract_etcd.c - the contract of every store (contract.h), by the store on etcd: with
  * checkpoints inside etcd, and in files. The first argument selects cases. Each case has a prefix
  * of its own.
  */

@@ -1,6 +1,7 @@
 /*
- * test_etcd.c - what only the store on etcd does: lost answers, late and grouped appends, leases of
- * other hosts, damage, leftovers, limits. Real etcd servers. The first argument selects cases.
+ * test_etcd.c - behaviour of the store on etcd alone: lost answers, late and grouped appends,
+ * leases of other hosts, damage, leftovers, limits. Real etcd servers. The first argument selects
+ * cases.
  */
 #include <errno.h>
 #include <poll.h>
@@ -286,7 +287,7 @@ static void a_late_append_is_fenced(void **state)
 	etcd_proxy_lose(&p, ETCD_PROXY_HOLD, "", 0);
 	begin_append(&a);
 	wait_held(&p);
-	fence = acquire(next, 0, "old"); /* its own name, so that no lease has to end */
+	fence = acquire(next, 0, "old"); /* the store's own name, so that no lease has to end */
 	ok(append(next, 0, fence, 2));
 	etcd_proxy_lose(&p, ETCD_PROXY_PASS, "", 0);
 	pthread_join(a.thread, NULL);
@@ -596,8 +597,8 @@ static void write_document(struct skv_store *s, const char *key, uint64_t expect
 	ok(skv_store_put(s, NULL, key, expect, text, strlen(text), NULL, &err));
 }
 
-/* One document that changes is told alone, however many there are; nothing is missed if the news
- * are lost, or more than what is kept. */
+/* A single changed document is reported alone, however many there are; no change is missed if the
+ * news are lost, or exceed the kept history. */
 static void changes_are_no_lists(void **state)
 {
 	struct skv_store *s = open_store(0, "changes");
@@ -623,7 +624,7 @@ static void changes_are_no_lists(void **state)
 	expect_changes(&c, "storage/a=2,group/b=1,group/b-,group/b=2,", 0);
 	assert_true(p.asked - asked < 200);
 
-	etcd_proxy_lose(&p, ETCD_PROXY_HOLD, "", 0); /* it cannot watch on before it is too late */
+	etcd_proxy_lose(&p, ETCD_PROXY_HOLD, "", 0); /* the watch resumes too late */
 	etcd_kill(&servers, 0);
 	etcd_start_one(&servers, 0);
 	wait_ready(direct);
@@ -786,7 +787,7 @@ static void a_damaged_file_is_loud(void **state)
 		poll(NULL, 0, 20);
 	assert_true(in_folder("cp %s/files-00000-*.checkpoint /tmp/skv-etcd-newer.$PPID", 0));
 	assert_true(in_folder("cp /tmp/skv-etcd-older.$PPID $(echo %s/files-00000-*)", 0));
-	expect_corrupt(s, "damaged, at byte 14"); /* its index */
+	expect_corrupt(s, "damaged, at byte 14"); /* the index of the file */
 	assert_true(in_folder("cp /tmp/skv-etcd-newer.$PPID $(echo %s/files-00000-*)", 0));
 	ok(load(s, 0, &records));
 	assert_true(in_folder("printf X | dd of=$(echo %s/files-00000-*) bs=1 seek=9 conv=notrunc "
@@ -833,7 +834,8 @@ static void a_damaged_piece_is_loud(void **state)
 	set(key, piece.data, piece.len);
 	ok(load(s, 0, &records));
 	mod_of("pieces/c/00000/head", &head);
-	set("pieces/c/00000/head", older.data, older.len); /* its bytes are gone */
+	/* The bytes of the head's pieces are gone. */
+	set("pieces/c/00000/head", older.data, older.len);
 	expect_corrupt(s, "is missing");
 	set("pieces/c/00000/head", head.data, head.len);
 	ok(load(s, 0, &records));
@@ -936,7 +938,7 @@ static void a_folder_may_fail(void **state)
 	ok(a.rc);
 	ok(load(s, 0, &records));
 	assert_int_equal(records, seq - 1);
-	while (!in_folder("test $(ls %s | wc -l) = 1", 0)) /* what failed is removed */
+	while (!in_folder("test $(ls %s | wc -l) = 1", 0)) /* the failed checkpoint is removed */
 		poll(NULL, 0, 20);
 	skv_store_close(s);
 }

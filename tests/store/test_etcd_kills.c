@@ -284,7 +284,7 @@ static void a_full_etcd_refuses(void **state)
 	} while (rc == SKV_OK);
 	expect(rc, SKV_E_STORE_FULL, "quota");
 	expect(skv_store_stats_get(s, 0, &st, &err), SKV_OK, NULL);
-	assert_int_equal(st.last_seq, w[0].acknowledged); /* what is refused is not there */
+	assert_int_equal(st.last_seq, w[0].acknowledged); /* refused appends are absent */
 	check_all(w);
 
 	/* Room is made as the message says; then it goes on. */

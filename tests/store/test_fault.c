@@ -95,7 +95,7 @@ static void something_happens_while_a_call_is_on_its_way(void **state)
 	bench_ok(b, skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "v", 1, NULL, &b->err));
 	assert_int_equal(d.calls, 1);
 	assert_string_equal(d.call, "put");
-	assert_int_equal(d.seen, SKV_E_NOT_FOUND); /* it was not there yet, and is now */
+	assert_int_equal(d.seen, SKV_E_NOT_FOUND); /* the document was absent, and exists now */
 	look_aside(&d, "");
 	assert_int_equal(d.seen, SKV_OK);
 	skv_store_close(side);

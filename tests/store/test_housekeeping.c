@@ -87,7 +87,7 @@ static void appends_go_on_while_the_database_is_synced(void **state)
 	skv_store_close(s);
 	powerloss_on_sync(NULL, NULL);
 	assert_false(w.stuck);
-	assert_true(w.large > 0); /* there was something to wait for */
+	assert_true(w.large > 0); /* the test had large logs to wait for */
 	assert_true(st.st_size < 100 << 20); /* of 125: the log did begin anew */
 }
 

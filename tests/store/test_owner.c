@@ -127,7 +127,7 @@ static void a_killed_process_is_dead_at_once(void **state)
 	(void)state;
 	assert_false(skv_owner_is_dead(name));
 	kill(pid, SIGSTOP);
-	assert_false(skv_owner_is_dead(name)); /* it may go on */
+	assert_false(skv_owner_is_dead(name)); /* a stopped process may continue */
 	kill(pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	assert_true(skv_owner_is_dead(name)); /* a zombie */
@@ -225,7 +225,7 @@ static void a_lease_of_this_host_ends_with_its_boot(void **state)
 	skv_store_close(s);
 }
 
-/* Its clock says nothing here: only time under our own eyes counts. */
+/* The clock of another host means nothing here: only time measured by this host counts. */
 static void a_lease_of_another_host_is_waited_out(void **state)
 {
 	struct bench *b = *state;
@@ -247,7 +247,7 @@ static void a_lease_of_another_host_is_waited_out(void **state)
 	skv_fake_clock_advance(&b->clock, 4999);
 	assert_int_equal(skv_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
 			 SKV_E_NOT_OWNER);
-	/* It moved: it lives. */
+	/* The row moved: its owner lives. */
 	bench_sql(b, "", "UPDATE owner SET expires_boottime_ms = expires_boottime_ms + 1");
 	skv_fake_clock_advance(&b->clock, 1);
 	assert_int_equal(skv_store_acquire(s, 0, me, 1000, &fence, NULL, 0, &b->err),
@@ -260,7 +260,7 @@ static void a_lease_of_another_host_is_waited_out(void **state)
 /* ---- another process is frozen inside a transaction
  * --------------------------------------------------- */
 
-/* One child's write transaction on one of the store's files; true when it has the lock. */
+/* Runs a child's write transaction on a file of the store; true when it has the lock. */
 static bool lock_file(struct bench *b, const char *tail)
 {
 	sqlite3 *db;
@@ -326,7 +326,7 @@ static void a_standby_starts_while_the_owner_is_frozen(void **state)
 		skv_store_acquire(s, 0, "next", 1000, &fence, holder, sizeof holder, &b->err),
 		SKV_E_NOT_OWNER);
 	assert_string_equal(holder, "owner");
-	assert_true(skv_now_us() - begin < 2000000); /* it waited for nobody */
+	assert_true(skv_now_us() - begin < 2000000); /* the call did not wait */
 	skv_store_close(s);
 	kill_writer(pid);
 	skv_buf_destroy(&v);

@@ -213,7 +213,7 @@ static void each_page_damaged(void **state)
 	fill(t.b);
 	for (int i = 0; i < 2; i++)
 		t.file[i] = read_image(bench_file(t.b, tails[i]));
-	/* What the first taking in leaves does not matter: each begins with these images. */
+	/* Each case begins with these images, whatever the first take_in left. */
 	assert_int_equal(take_in(&t.b->options, &t.content), SKV_OK);
 	restore(&t);
 	assert_int_equal(outcome(&t), SAME);

@@ -39,7 +39,7 @@ static const struct script long_script = { 36, 256 << 10, 5, 12, 2, 1 };
 static const struct script short_later = { 16, 700, 7, 6, 2, 3 };
 static const struct script long_later = { 36, 256 << 10, 16, 12, 2, 5 };
 
-/* What the scenario was told, and what it asked for. */
+/* The answers that the scenario got, and the calls that it made. */
 struct ledger {
 	uint64_t tried_seq, told_seq, synced_seq;
 	uint64_t tried_version, told_version;
@@ -340,8 +340,7 @@ int main(int argc, char **argv)
 	int failed = 0;
 
 	skv_log_setup(2, false, SKV_LOG_ERROR); /* housekeeping warns of each cut */
-	bench_base = "/dev/shm"; /* what a disk keeps is the shim's business here, so a fast one
-				    will do */
+	bench_base = "/dev/shm"; /* the shim decides what a disk keeps, so a fast disk suffices */
 	all = argc > 1 && strcmp(argv[1], "all") == 0;
 	for (int i = 1; i <= 2; i++) {
 		bench_kind = &bench_kinds[i];

@@ -30,7 +30,7 @@ static void copy_file(const char *from, const char *to)
 	fclose(out);
 }
 
-/* What another process would load if this one were killed now. */
+/* Asserts the content that another process would load if this one were killed now. */
 static void would_hold(struct bench *b, const char *want)
 {
 	static const char *const tails[] = { "", "-wal", "-checkpoint", "-checkpoint-wal" };
@@ -87,7 +87,7 @@ static void an_unknown_outcome_is_settled_before_it_is_asked(void **state)
 	assert_int_equal(b->err.status, SKV_E_UNKNOWN_OUTCOME);
 	/* The danger that this test is about is real: */
 	would_hold(b, "0||1:one,2:ghost");
-	/* Whoever asks gets an answer that stays true. */
+	/* A reader gets an answer that stays true. */
 	bench_holds(b, s, 0, "0||1:one");
 	would_hold(b, "0||1:one");
 	bench_append(b, s, fence, 2, "two");

@@ -154,7 +154,7 @@ static void the_second_file_must_be_the_stores_own(void **state)
 	skv_store_close(bench_open(b));
 	bench_sql(b, "-checkpoint", "UPDATE store SET id = id + 1");
 	refused(b, "-checkpoint", SKV_E_FOREIGN, "belongs to another store");
-	/* One file in the other's place. */
+	/* A file in the other's place. */
 	unlink(bench_file(b, ""));
 	assert_int_equal(link(bench_file(b, "-checkpoint"), b->path), 0);
 	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
@@ -425,7 +425,7 @@ static void the_dead_are_removed(void **state)
 	checkpoint(b, s, fence, 180);
 	wait_for(b, "", "SELECT count(*) FROM journal", 20);
 	wait_for(b, "-checkpoint", "SELECT count(*) FROM slice", 4);
-	/* One that was aborted, and one that a crash left unfinished. */
+	/* An aborted checkpoint, and one that a crash left unfinished. */
 	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, 0, "half", 4, &b->err));
 	bench_ok(b, skv_store_checkpoint_abort(s, 0, id));

@@ -201,7 +201,7 @@ static void generated_traces_are_chained_conversations(void **state)
 		for (uint32_t k = 0; k < r->n_ids; k++)
 			seen[r->ids[k]] = 1;
 	}
-	assert_true(repeated > refs / 4); /* there is something to hit */
+	assert_true(repeated > refs / 4); /* the trace has something to hit */
 	free(seen);
 	skv_trace_free(&t);
 	free(text);
@@ -227,7 +227,7 @@ static void the_seed_decides(void **state)
 	free(three);
 }
 
-/* What each kind is for: how much of it comes again, and how long requests are. */
+/* Each kind serves its purpose: the share of repeated blocks, and the length of requests. */
 static void kinds_are_what_they_say(void **state)
 {
 	static const struct {

@@ -181,7 +181,7 @@ static void reads_of_a_batch_into_the_same_bytes_fail_it(void **state)
 	struct hf3fs_cqe cqes[3];
 
 	(void)state;
-	rig_open(&g, 3); /* one batch of three, whenever the daemon looks */
+	rig_open(&g, 3); /* a single batch of three, whenever the daemon looks */
 	pattern(g.iov.base, C, 9);
 	lib.iordestroy(&g.write);
 	assert_int_equal(lib.iorcreate(&g.write, suite.mount, RIG_ENTRIES, false, 0, -1), 0);

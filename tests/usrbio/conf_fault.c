@@ -271,7 +271,7 @@ static void the_next_daemon_knows_nothing(void **state)
 	lib.submit_ios(&next.read);
 	wait_all(&next.read, &cqe, 1);
 	assert_int_equal(cqe.result, -EBADF);
-	/* What was written is there. */
+	/* The written bytes are there. */
 	lib.dereg_fd(next.fd);
 	close(next.fd);
 	next.fd = open(g.path, O_RDWR | O_CLOEXEC);

@@ -438,7 +438,7 @@ static void nothing_is_left_of_a_rig(void **state)
 	int fds, shm;
 
 	(void)state;
-	rig_open(&g, 0); /* whatever the library keeps, it has now */
+	rig_open(&g, 0); /* files that the library keeps are open by now */
 	rig_close(&g);
 	fds = open_fds();
 	shm = shm_count(suite.mount);

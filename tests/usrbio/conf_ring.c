@@ -105,8 +105,8 @@ static void iorcreate_fails_with_a_negative_errno(void **state)
 	assert_int_equal(lib.iorcreate(&ior, "/no/such/mount", 16, true, 0, -1), -ENOENT);
 }
 
-/* Its memory is registered before its entries are checked, and is unregistered by the name of data
- * memory. */
+/* The ring's memory is registered before its entries are checked, and is unregistered by the name
+ * of data memory. */
 static void a_ring_without_entries_leaves_its_link(void **state)
 {
 	struct hf3fs_ior ior;

@@ -47,14 +47,14 @@ void rig_open(struct rig *g, int io_depth);
 void rig_close(struct rig *g);
 /* Opens a fresh file with a name of its own; its path if `path` is not NULL. */
 int fresh_file(char path[400], int flags);
-/* One request, waited for: its result. */
+/* Makes a request and waits for its result. */
 int64_t rig_write(struct rig *g, size_t mem, size_t off, size_t n);
 int64_t rig_read(struct rig *g, size_t mem, size_t off, size_t n);
-/* One request prepared with `tag`; fails the case unless it is accepted. */
+/* Prepares a request with `tag`; fails the case unless it is accepted. */
 void rig_prep(struct rig *g, bool read, size_t mem, size_t off, size_t n, uintptr_t tag);
 /* Waits for exactly n completions; fails the case when they do not come. */
 void wait_all(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int n);
-/* What comes of at least `least` within `ms`. */
+/* Waits up to `ms` for `least` completions. */
 int wait_ms(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int most, int least, int ms);
 /* Bytes that only this place has. */
 void pattern(uint8_t *p, size_t n, uint64_t seed);
@@ -81,7 +81,7 @@ void only_standin(void);
 void knobs(const char *text);
 void restart_daemon(const char *text);
 
-/* What children do. */
+/* The task of a child. */
 struct child {
 	const char *name;
 	int (*run)(const char *arg); /* exit status */

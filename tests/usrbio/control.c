@@ -27,9 +27,9 @@ static long long epoch_of(const char *text)
 	return epoch ? strtoll(epoch + 6, NULL, 10) : 1;
 }
 
-/* What the processes that have loaded the library do when they see the control file:
- * the links of the submit semaphores are those of this daemon, or gone. Done here, too,
- * so that it is so at once. */
+/* Sets the links as processes that have loaded the library do when they see the control file: the
+ * links of the submit semaphores are those of this daemon, or gone. Done here, too, so that it is
+ * so at once. */
 static void set_links(const char *root, const char *text)
 {
 	static const char *const names[] = { "submit-ios.ph", "submit-ios", "submit-ios.pl" };

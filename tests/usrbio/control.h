@@ -19,10 +19,10 @@ void standin_set(const char *root, const char *text);
 /* The daemon is gone and another one has come: rings, memory and registered descriptors are worth
  * nothing any more. `text` as above, without epoch, which must be larger each time. */
 void standin_restart(const char *root, int64_t epoch, const char *text);
-/* What was counted since the mount was made; 0 before that. */
+/* Returns the count since the mount was made; 0 before that. */
 uint64_t standin_count(const char *root, enum counter_name name);
-/* What closing or syncing a file does on 3FS: its length becomes that of its
- * last chunk that is there. */
+/* Settles a file, as closing or syncing does on 3FS: its length becomes that of its last existing
+ * chunk. */
 void standin_settle(const char *path, uint64_t chunk);
 
 /* Objects in /dev/shm that the library made for the mount `root`. 3FS's own library does not tell

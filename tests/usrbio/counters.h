@@ -1,5 +1,5 @@
 /*
- * counters.h - what the stand-in for 3FS's client library counts on a mount, in the shared file
+ * counters.h - the counters of the stand-in for 3FS's client library on a mount, in the shared file
  * <mount>/3fs-virt/standin.stats: an array of struct counter, for anybody who maps or reads it.
  */
 #ifndef SKV_TESTS_USRBIO_COUNTERS_H
@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* What submit-ios links to, before the daemon's epoch. */
+/* The target of submit-ios links, before the daemon's epoch. */
 #define STANDIN_SEM "/dev/shm/sem.hf3fs-submit-ios.standin-"
 
 #define STANDIN_COUNTERS(C)                                                         \
@@ -49,7 +49,7 @@ enum counter_name {
 	N_COUNTERS
 };
 
-/* One record of the file; little-endian. */
+/* A record of the file; little-endian. */
 struct counter {
 	char name[24];
 	_Atomic uint64_t value;

@@ -50,7 +50,7 @@ struct knobs {
 #undef K
 };
 
-/* What a rule of the control file befalls: fault=OP:ERROR:WHEN[:HOW]. */
+/* The operation that a rule of the control file applies to: fault=OP:ERROR:WHEN[:HOW]. */
 enum fault_op { ON_READ, ON_WRITE, ON_IOV, ON_RING, ON_SEM, ON_SHM, ON_REG, N_FAULT_OPS };
 enum fault_how {
 	HOW_CLEAN, /* nothing was written */
@@ -81,9 +81,8 @@ struct mount {
 	bool joins; /* other processes were there before: what links there are is their business */
 
 	pthread_mutex_t reload_lock; /* conf_stamp; before all other locks */
-	int64_t conf_stamp[3];       /* inode, mtime in ns, size of the
-					control file that was read */
-	pthread_mutex_t conf_lock;   /* what follows; inside any other lock */
+	int64_t conf_stamp[3]; /* inode, mtime in ns, size of the control file that was read */
+	pthread_mutex_t conf_lock;   /* protects the following; inside any other lock */
 	struct knobs knobs;
 	struct fault_rule rules[MAX_RULES];
 	int n_rules;
@@ -132,7 +131,7 @@ struct reg {
 	struct mount *mount;
 	int64_t epoch;
 	int fd;       /* the caller's number */
-	int dupfd;    /* what the caller may use as well */
+	int dupfd;    /* the number that the caller may use as well */
 	int io;       /* an open file of our own: no O_DIRECT, no read-ahead */
 	int status;   /* F_GETFL of then */
 	uint64_t dev, ino;
@@ -158,7 +157,7 @@ struct iov {
 	uint8_t *base;
 	size_t size;
 	size_t block_size;
-	bool ours; /* we mapped it */
+	bool ours; /* mapped by this library */
 	bool made; /* by this process: the name in /dev/shm is its own */
 	/* mount.lock; where the daemon has mapped it, while requests use it: a caller may unmap
 	 * its memory while one is under way, and have something else at that address. */
@@ -176,7 +175,7 @@ void iov_put(struct iov *v);
  * the caller's. */
 void iov_lend(struct slot *s, uint64_t at, uint64_t length, bool read);
 void iov_return(struct slot *s);
-/* Its link is still there. */
+/* Returns true if the link still exists. */
 bool iov_is_linked(const struct iov *v);
 /* For rings: memory with a link of this suffix. 0 or -errno. */
 int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size,
@@ -224,7 +223,7 @@ struct ring {
 	struct ring_sqe *sqe;
 	sem_t *done;
 
-	pthread_mutex_t lock; /* what follows, and the writing of completions */
+	pthread_mutex_t lock; /* protects the following, and the writing of completions */
 	struct slot *slots;
 	int taken;      /* sqe up to which batches were made */
 	int processing; /* requests in batches */

@@ -97,8 +97,8 @@ static int batch_size(struct ring *r, int sqes, int room, const struct knobs *k)
 	if (n > depth)
 		return depth;
 	if (n < depth && r->timeout) {
-		/* What is documented: wait for more until `timeout` has passed. What the daemon
-		 * does, as it compares a time with itself: wait for more. */
+		/* The documents say: wait for more until `timeout` has passed. The daemon compares
+		 * a time with itself, and so waits for more. */
 		if (!r->waiting || k->stall) {
 			if (!r->waiting)
 				r->waiting_since_ms = standin_now_ms();
@@ -204,7 +204,7 @@ static bool dawdle(struct ring *r)
 	return is_alive(r);
 }
 
-/* What is wrong with a request, as the daemon finds it; 0: nothing. */
+/* Returns the error that the daemon finds in a request; 0: none. */
 static int refusal(struct ring *r, const struct request *q)
 {
 	const struct iov *v = q->slot->iov;

@@ -167,7 +167,7 @@ static void make_sem_links(const struct mount *m, int64_t epoch)
 	}
 }
 
-/* One daemon gives way to the next, or to none: waits until the old one moves nothing any more. */
+/* Replaces a daemon by the next, or by none: waits until the old one moves nothing any more. */
 static void change_daemon(struct mount *m, int64_t epoch)
 {
 	if (!m->joins || atomic_load(&m->epoch))
@@ -399,7 +399,7 @@ static struct mount *mount_make(const char *path)
 
 	if (!m || root < 0)
 		standin_die("%s: %s", path, strerror(errno));
-	memcpy(m->path, path, strlen(path) + 1); /* it fits: the caller has looked */
+	memcpy(m->path, path, strlen(path) + 1); /* the path fits: the caller has checked */
 	m->joins = faccessat(root, "3fs-virt/iovs", F_OK, 0) == 0;
 	m->virt = make_dir(root, "3fs-virt");
 	m->iovs = m->virt < 0 ? -1 : make_dir(m->virt, "iovs");

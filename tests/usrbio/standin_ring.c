@@ -96,7 +96,7 @@ static struct ring *ring_new(struct iov *memory, int entries)
 	return r;
 }
 
-/* What the daemon says to the link's name. 0 or -errno. */
+/* Returns the daemon's answer to the link's name. 0 or -errno. */
 static int check_depth(const char *mount_point, int entries, int io_depth)
 {
 	struct mount *m = mount_named(mount_point);
@@ -367,7 +367,7 @@ int hf3fs_wait_for_ios(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int 
 
 		if (n) {
 			filled += n;
-			hf3fs_submit_ios(ior); /* there is room for completions again */
+			hf3fs_submit_ios(ior); /* completions fit again */
 			continue;
 		}
 		if (filled >= min_results)

@@ -42,10 +42,11 @@ struct scenario {
 	const char *calm;  /* knobs */
 	const char *storm; /* for `gale` of `gale` + 5 steps; NULL: as ever */
 	int gale;
-	bool impatient; /* with a handle that gives up what the storm holds back; without the pool,
-			   for what is given up in it stays away for good */
-	int restart_every; /* so many steps the daemon dies, and is another
-			      one at the next; 0: never */
+	/* With a handle that gives up what the storm holds back; without the pool, for what is
+	 * given up in it stays away for good. */
+	bool impatient;
+	/* So many steps the daemon dies, and is another one at the next; 0: never. */
+	int restart_every;
 };
 
 static const struct scenario scenarios[] = {
@@ -328,8 +329,7 @@ static void kill_clients(struct world *w, int n)
 	pid = start_client(w, "--visitor", -1);
 	MUST(waitpid(pid, &status, 0) == pid && status == 0, "a client ended with %d", status);
 	printf("%d clients killed\n", n);
-	/* What they had written and was acknowledged, and what they had not: all
-	 * of it can be there again. */
+	/* Both acknowledged and unacknowledged writes of killed processes can be there again. */
 	w->load.kv = load_open(w->mount, w->url, PATIENT);
 	load_settle(&w->load);
 	slabkv_close(w->load.kv);

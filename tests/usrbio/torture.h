@@ -22,17 +22,17 @@ extern const uint64_t model_bytes[N_MODELS];
 
 struct load {
 	struct slabkv *kv;
-	struct slabkv_pool *pool; /* shared memory, attached: the engine moves bytes from
-				     and to it without a copy */
+	/* Shared memory, attached: the engine moves bytes from and to it without a copy. */
+	struct slabkv_pool *pool;
 	atomic_bool stop;
 	_Atomic uint64_t hits, misses, errors;    /* blocks of gets */
-	_Atomic uint64_t written, exists, busy, failed; /* blocks of puts; refused calls count
-							   all of theirs */
+	/* Blocks of puts; refused calls count all of theirs. */
+	_Atomic uint64_t written, exists, busy, failed;
 	_Atomic uint64_t busy_since[THREADS];     /* ms; 0: between two calls */
 	uint64_t seed;
 	uint32_t chains; /* of each model */
-	int progress; /* descriptor that gets a byte for each block that was
-			 written or read; -1: none */
+	/* Descriptor that gets a byte for each block that was written or read; -1: none. */
+	int progress;
 };
 
 /* A handle with the engine on `mount`, which gives requests up after `timeout_ms`.
@@ -46,8 +46,8 @@ void load_close(struct load *l);
 void load_start(struct load *l, pthread_t threads[THREADS], int n);
 /* Puts and gets every chain until all of it is there and right. Gives up after a minute or so. */
 void load_settle(struct load *l);
-/* One prefix of n blocks of an instance: put, then read in one call.
- * Requests that the reads took. */
+/* Puts a prefix of n blocks of an instance, then reads it in one call. Requests that the reads
+ * took. */
 uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes,
 		     uint32_t n);
 

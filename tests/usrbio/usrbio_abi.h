@@ -1,6 +1,6 @@
 /*
- * usrbio_abi.h - what libhf3fs_api_shared.so (3FS's USRBIO) looks like from C: for the stand-in of
- * it, and for tests that load the one or the other.
+ * usrbio_abi.h - the C interface of libhf3fs_api_shared.so (3FS's USRBIO): for the stand-in of it,
+ * and for tests that load the one or the other.
  *
  * Written from the vendor's headers as facts, independently of the client's own declarations, so
  * that a mistake in either shows: layouts of x86-64, asserted below, and the functions with their
@@ -55,7 +55,7 @@ struct hf3fs_cqe {
 	const void *userdata;
 };
 
-/* What lies in a ring's memory. */
+/* The contents of a ring's memory. */
 struct ring_args {
 	uint8_t buf_id[16];
 	uint64_t buf_off;
@@ -130,7 +130,7 @@ HAS_SIZE(sem_t, 32); /* glibc's; it lies in a ring, shared with the daemon */
 #define RING_SEM_AT(n) (RING_ARGS_AT + 96u * ((size_t)(n) + 1))
 #define RING_BYTES(n) (RING_SEM_AT(n) + 32u + 4096u)
 
-/* One row for each function: name, return, parameters. */
+/* A row for each function: name, return, parameters. */
 #define USRBIO_FUNCTIONS(F)                                                                        \
 	F(is_hf3fs, bool, (int fd))                                                                \
 	F(extract_mount_point, int, (char *mount_point, int size, const char *path))               \

@@ -1,6 +1,6 @@
 /*
- * faults.c - what a test asked to go wrong, by lines written to 3fs-virt/control.
- * Any thread asks; one lock.
+ * faults.c - faults that a test requests, by lines written to 3fs-virt/control. Any thread asks;
+ * one lock.
  *
  *   fail read|write ERRNO N      the N-th request of that kind in rings from now on ends with
  *                                ERRNO (EIO, ENOSPC ...)

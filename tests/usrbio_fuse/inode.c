@@ -138,7 +138,7 @@ void inode_unref(struct inode *i)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* It was found under this name: that is how it is opened from now on. */
+/* Names an inode that was found under this name: it is opened under this name from now on. */
 static void name_locked(struct inode *i, struct inode *parent, const char *name)
 {
 	char *copy;

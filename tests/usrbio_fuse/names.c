@@ -183,8 +183,8 @@ static void op_link(fuse_req_t req, fuse_ino_t n, fuse_ino_t parent, const char 
 
 struct listing {
 	DIR *dir;
-	off_t at; /* entries told so far: the offsets of the kernel; what it asks again begins
-		     anew */
+	/* Entries told so far: the offsets of the kernel; what it asks again begins anew. */
+	off_t at;
 };
 
 static void op_opendir(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)

@@ -28,7 +28,7 @@ struct ring {
 	uint32_t refs; /* the list's, and one for each job */
 	struct iov *iov;
 	struct wire_ring w;
-	pthread_mutex_t lock; /* what follows, and the daemon's markers */
+	pthread_mutex_t lock; /* protects the following, and the daemon's markers */
 	int32_t claimed;      /* where the next job begins */
 	int32_t working;      /* requests in jobs */
 	struct claim {
@@ -143,7 +143,7 @@ static int32_t batch_locked(struct ring *r, int32_t queued, int32_t room)
 	return n < -depth ? n : -depth;
 }
 
-/* One more job of this ring, with a reference; NULL: nothing to do. */
+/* Claims another job of this ring, with a reference; NULL: nothing to do. */
 static struct job *claim(struct ring *r)
 {
 	struct job *j = calloc(1, sizeof *j);

@@ -1,13 +1,13 @@
 /*
- * stand.h - what the files of hf3fs_fuse_standin share. It is a stand-in for 3FS's FUSE daemon
+ * stand.h - shared by the files of hf3fs_fuse_standin, a stand-in for 3FS's FUSE daemon
  * (hf3fs_fuse_main), for tests only: a local directory behind the kernel's FUSE, with 3FS's chunks,
  * and the real shared memory protocol of USRBIO (wire.h) over it. It is one process on one machine:
  * nothing is replicated, nothing goes over a network.
  *
- * inode.c  what the kernel knows by number        chunk.c  reads and writes by 3FS's rules
+ * inode.c  inodes, by the number of the kernel    chunk.c  reads and writes by 3FS's rules
  * names.c  operations on names                    files.c  operations on open files, ioctls
  * virt.c   the folder 3fs-virt                    iov.c    shared memory that users registered
- * ring.c   rings, jobs, workers                   faults.c what a test asked to go wrong
+ * ring.c   rings, jobs, workers                   faults.c faults that a test requests
  * stats.c  counters                               main.c   options, mount, threads
  *
  * Threads: those of libfuse's loop, three watchers of submit semaphores, the workers. Locks:
@@ -46,7 +46,7 @@ enum counter {
 
 /* Waits as long as the meta service would, if a test said how long. */
 void count(enum counter what, uint64_t n);
-/* One line "name value" each. The caller frees it. */
+/* Returns a line "name value" for each. The caller frees it. */
 char *stats_text(size_t *length);
 
 /* ---- inodes (inode.c) ---- */
@@ -62,8 +62,8 @@ struct inode {
 	bool is_dir;
 	int fd;         /* directories: always; files: while users > 0 */
 	uint32_t users; /* of the file's fd */
-	int kept;	/* keeps the number from being given again after the last name
-			   went; -1: not needed yet */
+	/* Keeps the number from being given again after the last name went; -1: not needed yet. */
+	int kept;
 	uint32_t chunk; /* bytes; new files and directories inherit it */
 
 	/* files: chunk.c */
@@ -72,7 +72,7 @@ struct inode {
 	uint64_t n_have;
 	uint32_t *have; /* bytes that each chunk has; 0: there is no such chunk */
 
-	/* what was written through the kernel and not yet sent to storage: files.c */
+	/* bytes written through the kernel and not yet sent to storage: files.c */
 	pthread_mutex_t buf_lock;
 	char *buf;
 	uint64_t buf_off, buf_len;
@@ -84,7 +84,7 @@ struct inode *inode_of(fuse_ino_t number);
 /* By number, with a reference; NULL when the kernel does not know it. */
 struct inode *inode_ref(uint64_t number);
 void inode_unref(struct inode *i);
-/* What `name` below `parent` is; its lookup count grows by one. */
+/* Returns the inode of `name` below `parent`; its lookup count grows by one. */
 struct inode *inode_found(struct inode *parent, const char *name, const struct stat *st);
 void inode_forget(uint64_t number, uint64_t n);
 /* Take names away from the local directory and from the inodes. 0 or an errno. */
@@ -111,7 +111,7 @@ int64_t chunk_write(struct inode *i, uint64_t off, uint64_t len, const char *fro
 /* 0 or an errno */
 int chunk_truncate(struct inode *i, uint64_t length);
 int chunk_punch(struct inode *i, const struct wire_punch *p);
-/* what fsync does: the length becomes the end of the last chunk */
+/* settles the length as fsync does: it becomes the end of the last chunk */
 int chunk_settle(struct inode *i, bool force);
 
 /* ---- operations ---- */
@@ -146,7 +146,7 @@ bool add_name(fuse_req_t req, char *to, size_t size, size_t *used, const char *n
 struct iov {
 	struct iov *next;
 	uint32_t refs;
-	bool gone; /* its link is removed; jobs may still use the memory */
+	bool gone; /* the link is removed; jobs may still use the memory */
 	uint64_t number; /* of the link */
 	char key[256], target[256];
 	uint8_t id[16];

@@ -11,8 +11,8 @@ static const char *const names[N_COUNTERS] = {
 #undef COUNTER
 };
 
-/* What a real daemon asks the meta service for. Opening for reading costs
- * nothing beyond the lookup. */
+/* Returns true for operations for which a real daemon asks the meta service. Opening for reading
+ * costs nothing beyond the lookup. */
 static bool is_meta(enum counter what)
 {
 	switch (what) {

@@ -170,8 +170,8 @@ static int64_t got(struct world *w, char byte, uint64_t off, uint64_t len)
 	return n;
 }
 
-/* Whoever closes a handle of that folder is taken for dead: not to be called while this
- * thread has registrations. */
+/* Returns the number of links. A process that closes a handle of that folder is taken for dead: not
+ * to be called while this thread has registrations. */
 static int links_of_iovs(void)
 {
 	DIR *d = opendir(at("3fs-virt/iovs"));
@@ -404,7 +404,7 @@ static void fsync_shortens_after_the_last_chunk_went(void **state)
 	assert_int_equal(ftruncate(w.fd, 4 * CHUNK), 0);
 	assert_int_equal(put(&w, 'x', 0, CHUNK), CHUNK);
 	assert_int_equal(fsync(w.fd), 0);
-	assert_int_equal(length_of(&w), 4 * CHUNK); /* its last chunk keeps it */
+	assert_int_equal(length_of(&w), 4 * CHUNK); /* the last chunk keeps the length */
 	assert_int_equal(hf3fs_punchhole(w.fd, 1, from, to, 0), 0);
 	assert_int_equal(length_of(&w), 4 * CHUNK);
 	assert_int_equal(put(&w, 'y', CHUNK, CHUNK), CHUNK);
@@ -456,9 +456,9 @@ static void buffered_writes_wait_in_the_daemon(void **state)
 	world_close(&w);
 }
 
-/* What the kernel reads ahead of a buffered read is answered short where a hole is; it takes
- * that for the end of the file and forgets the rest until it asks for the attributes again.
- * O_DIRECT never does that. */
+/* The kernel's read-ahead of a buffered read is answered short at a hole; the kernel takes that for
+ * the end of the file and forgets the rest until it asks for the attributes again. O_DIRECT never
+ * does that. */
 static void a_buffered_read_before_a_hole_loses_the_end(void **state)
 {
 	char *page = aligned_alloc(4096, 4096);

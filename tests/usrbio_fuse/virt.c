@@ -194,7 +194,7 @@ bool virt_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	return true;
 }
 
-/* What is read of `stats` is what was so when it was opened. */
+/* The text of `stats` as of its open. */
 struct text {
 	char *text;
 	size_t length;

@@ -22,7 +22,7 @@
 #include "wire.h"
 #include "wire_api.h"
 
-/* What hf3fs_iov.iovh points to. */
+/* The target of hf3fs_iov.iovh. */
 struct shm {
 	struct shm *next, **prev; /* all of the process: what it forgot to destroy goes with it */
 	void *base;
@@ -119,13 +119,13 @@ static void uuid_text(const uint8_t u[16], char text[37])
 			      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
-/* What a ring's name tells. */
+/* The words in a ring's name. */
 struct ring_words {
 	bool for_read;
 	int depth, priority, timeout;
 	uint64_t flags;
-	bool decimal; /* flags are binary in the link that is made, decimal
-			 in the one that is removed */
+	/* Flags are binary in the link that is made, decimal in the one that is removed. */
+	bool decimal;
 };
 
 static void link_path(char out[640], const struct hf3fs_iov *iov, const char *mount_point,

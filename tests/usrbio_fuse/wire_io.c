@@ -269,7 +269,7 @@ int hf3fs_submit_ios(const struct hf3fs_ior *ior)
 	return 0;
 }
 
-/* One answer; false when there is none. */
+/* Takes an answer; false when there is none. */
 static bool reap(struct wire_client_ring *r, struct hf3fs_cqe *out)
 {
 	int32_t tail = wire_load(&r->w.m->cqe_tail);
@@ -310,7 +310,7 @@ int hf3fs_wait_for_ios(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int 
 		while (filled < cqec && reap(r, &cqes[filled]))
 			filled++;
 		if (filled > had)
-			sem_post(r->submit); /* there is room for answers again */
+			sem_post(r->submit); /* answers fit again */
 		if (filled >= min_results)
 			return filled;
 		clock_gettime(CLOCK_REALTIME, &now);
