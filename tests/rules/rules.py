@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import comments
 import core
 import decisions
 import layers
@@ -318,6 +319,7 @@ RULES = {
     "public": rule_public, "shell": rule_shell, "python": rule_python, "unit": rule_unit, "logs": logs.rule_logs,
     "state": state.rule_state, "routing": routing.rule_routing, "locks": locks.rule_locks,
     "decisions": decisions.rule_decisions, "paragraphs": paragraphs.rule_paragraphs,
+    "comments": comments.rule_comments,
 }
 
 

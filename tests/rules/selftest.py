@@ -331,6 +331,19 @@ class Rules(unittest.TestCase):
         self.write(page, "# X\n\n- a " + "w " * 80 + "\n- b " + "w " * 80 + "\n\n```\n" + "w " * 200 + "\n```\n\n| " + "w " * 200 + "|\n")
         self.breaks("paragraphs", page, "# X\n\nw.\n\n" + "w " * 91 + "\n", page + ":5: a paragraph of 91 words")
 
+    def test_comments(self):
+        page, right = "allocator/pool.c", CLEAN["allocator/pool.c"]
+        ends = right + "/*\n * A list:\n *  - a\n */\nint a; /* short */\n/* Two\n * lines. */\nconst char *s = \"/* it */\";\n"
+        self.write(page, ends)
+        for wrong, said in ((right + "/* It is one. */\n", ":8: a comment begins with 'it'"),
+                            (right + "\t/*\n\t * What's left. */\n", ":8: a comment begins with 'what's'"),
+                            (right.replace("slots.", "those of a pool."), ":1: a comment begins with 'those'"),
+                            (right + "int a; /* first\n\t* second */\n", ":8: a comment of several lines beside code"),
+                            (right + "/* first\n * second */ int a;\n", ":8: a comment of several lines beside code"),
+                            (right + "/* first\n\t\t\t\t*/\nint a;\n", ":8: the end of a comment stands apart")):
+            self.breaks("comments", page, wrong, page + said)
+            self.write(page, ends)
+
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')
 
