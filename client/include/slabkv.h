@@ -162,12 +162,12 @@ struct slabkv_options {
 	 * partition, the next is tried. NULL and 0: the environment variable SLABKV_URL, else
 	 * http://127.0.0.1:7333.
 	 *
-	 * With several, the handle remembers from their answers who owns what, and asks that one
-	 * first. A manager may send a call to an owner that is not among them: then the token goes
-	 * there, too, and so does what the call says. Only to a URL with the scheme that all of
-	 * these have: name them by https:// where others can change what is sent, then the other
-	 * one needs a certificate that ca_file vouches for. With a single one, calls go nowhere
-	 * else. */
+	 * With several managers, the handle remembers from their answers which manager owns which
+	 * partition, and asks the owner first. A manager may redirect a call to an owner that is
+	 * not in this list: then the token and the call's contents go there, too. The owner's URL
+	 * must have the scheme that all of these have. Use https:// where others can change network
+	 * traffic: then the owner needs a certificate that ca_file vouches for. With a single
+	 * manager, calls go nowhere else. */
 	const char *const *urls;
 	uint32_t n_urls;
 	const char *token; /* bearer token, or NULL */
@@ -253,7 +253,7 @@ struct slabkv_options {
 	bool report;
 	/* Limit of a whole slabkv_put, slabkv_get or slabkv_batch, from call to return: calls to
 	 * the manager, opening files, moving bytes. 0: none. Default 60000. A put with a longer
-	 * deadline_ms has that. What did not move in time: blocks are SLABKV_ERROR or
+	 * deadline_ms has that limit. Blocks that did not move in time are SLABKV_ERROR or
 	 * SLABKV_FAILED, `why` SLABKV_E_TIMEOUT, and *err names the storage and the file.
 	 *
 	 * When the file system does not answer (a lost node of 3FS), the kernel keeps the buffers
@@ -261,13 +261,14 @@ struct slabkv_options {
 	 *	- on file systems of the network (3FS and others by FUSE, NFS, SMB, 9p) a thread of
 	 *	  the library moves the bytes, in memory of its own, and the caller's are copied.
 	 *	  The call returns in time, and nothing touches its buffers afterwards. The thread
-	 *	  is left behind until there is an answer; so are its memory, its open file and,
-	 *	  after slabkv_close, the handle. A process cannot end before (Linux waits for such
+	 *	  stays until the file system answers, with its memory, its open file and, after
+	 *	  slabkv_close, the handle. The process cannot end before (Linux waits for such
 	 *	  threads).
 	 *	- "usrbio" gives up its requests itself, and the memory that it keeps is its own.
-	 *	  Those that move straight between a file and registered memory of the caller are
-	 *	  waited for, as are opening and syncing there.
-	 *	- on local file systems a request is waited for, and none follows after the limit.
+	 *	  The call waits for requests that move directly between a file and registered
+	 *	  memory of the caller, and for opening and syncing there.
+	 *	- on local file systems the call waits for a request, and starts none after the
+	 *	  limit.
 	 * A put whose storage fails, or does not answer in half of the time, goes to another
 	 * storage of the group. A write that was left behind ends its session without `quiesced`:
 	 * its slot rests for the grace period. */
@@ -322,10 +323,10 @@ SLABKV_API void slabkv_close(struct slabkv *kv);
  * Managers log it (trace_id, span_id) and pass it on. SLABKV_E_INVALID, and nothing changes: it is
  * none. */
 SLABKV_API int slabkv_trace(const char *traceparent);
-/* The next request of this thread to a manager is tried once, for at most `ms`, and else ends its
- * call with SLABKV_E_TIMEOUT; 0: as the options say, as at first. For calls that only read, by
- * threads that cannot wait for long, as Python's main thread, which must look for signals: what
- * took too long is called again on another thread. */
+/* Limits the next request of this thread to a manager to a single try of at most `ms`; without an
+ * answer the call ends with SLABKV_E_TIMEOUT. 0: as the options say, which is the default. For
+ * calls that only read, by threads that cannot wait for long, such as Python's main thread, which
+ * must handle signals: a call that took too long is repeated on another thread. */
 SLABKV_API void slabkv_try_for(uint32_t ms);
 
 /* The engine in use: "posix", "uring", or "usrbio" once a file on 3FS is open (from the start if it
@@ -345,11 +346,10 @@ enum slabkv_object { SLABKV_STORAGE, SLABKV_GROUP, SLABKV_INSTANCE, SLABKV_TENAN
 
 /* Registers an object or changes it: reads what exists, sets the `fields` and puts the result.
  * `fields` is a JSON object with fields of the schema StorageSpec, GroupSpec, InstanceSpec or
- * TenantSpec, like {"capacity": "10G"}: a field that it does not name keeps its value, or has its
- * default in a new object. Of two concurrent changes of one object one may overwrite the other.
- * Setting what is set is SLABKV_OK. *json (may be NULL): the object as it is then; release it with
- * slabkv_free. SLABKV_E_CONFLICT: err.field names a field that may not change. Retried; safe to
- * repeat. */
+ * TenantSpec, like {"capacity": "10G"}: an omitted field keeps its value, or has its default in a
+ * new object. Of two concurrent changes of one object one may overwrite the other. Setting equal
+ * values is SLABKV_OK. *json (may be NULL): the resulting object; release it with slabkv_free.
+ * SLABKV_E_CONFLICT: err.field names a field that may not change. Retried; safe to repeat. */
 SLABKV_API int slabkv_object_set(struct slabkv *kv, enum slabkv_object kind, const char *name,
 				 const char *fields, const char **json, struct slabkv_error *err);
 
@@ -574,9 +574,9 @@ SLABKV_API int slabkv_get(struct slabkv *kv, const char *instance, const struct 
 			  const struct slabkv_lookup_options *o, struct slabkv_block *blocks,
 			  size_t block_size, struct slabkv_io *io, struct slabkv_error *err);
 
-/* Flags of slabkv_put_options. SELECTIVE: blocks that the group's policy thinks worth less than
- * what they would replace may be refused, with all behind them: SLABKV_NOT_ADMITTED. That is no
- * failure: go on without. */
+/* Flags of slabkv_put_options. SELECTIVE: blocks that the group's policy considers worth less than
+ * the blocks they would replace may be refused, with all following ones: SLABKV_NOT_ADMITTED. That
+ * is no failure: continue without storing them. */
 #define SLABKV_PUT_SELECTIVE 1ull
 
 struct slabkv_put_options {
@@ -586,19 +586,19 @@ struct slabkv_put_options {
 	uint32_t deadline_ms; /* limit of the whole put; 0 = the manager's default */
 	/* The keys are not a chain and have no parent: each block is evicted by its own use alone,
 	 * while a chain is evicted from its tail. For blocks whose neighbours may be missing, e.g.
-	 * states and sliding windows of hybrid models, where only the last ones of a prompt are
+	 * states and sliding windows of hybrid models, where only the last blocks of a prompt are
 	 * stored and read (SLABKV_WINDOW). */
 	bool independent;
 	uint64_t flags; /* SLABKV_PUT_*; others are SLABKV_E_INVALID */
 };
 
-/* Writes blocks. The keys are one chain behind keys->parent, head first, unless `independent`.
+/* Writes blocks. The keys are one chain after keys->parent, head first, unless `independent`.
  * `blocks` has keys->n elements, `block_size` apart (sizeof *blocks). `o` and `io` may be NULL. A
  * block returned as SLABKV_WRITTEN is durable and visible to every reader. SLABKV_OK whenever the
- * session was ended, even if blocks failed; *err then describes the first that did. More than the
- * manager takes in one session (half of what a group may hold, say) goes in several. On an error no
- * block is SLABKV_WRITTEN; after SLABKV_E_NETWORK or _TIMEOUT at the end of the session it may be
- * stored all the same, and is then complete. */
+ * session was ended, even if blocks failed; *err then describes the first failed block. A put
+ * larger than the manager takes in one session (for example half of a group's capacity) uses
+ * several sessions. On an error no block is SLABKV_WRITTEN; after SLABKV_E_NETWORK or _TIMEOUT at
+ * the end of the session a block may be stored all the same, and is then complete. */
 SLABKV_API int slabkv_put(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
 			  const struct slabkv_put_options *o, struct slabkv_block *blocks,
 			  size_t block_size, struct slabkv_io *io, struct slabkv_error *err);
@@ -623,10 +623,10 @@ struct slabkv_move_options {
 	size_t size;          /* sizeof of this struct, as the caller knows it */
 	uint32_t max;         /* slots at most; 0 = 128, the most */
 	uint32_t deadline_ms; /* for all of them; 0 = the manager's default for sessions */
-	/* A scrub: reads and verifies blocks instead, those of slab files whose last check began
-	 * before check_before_ms (the manager's clock, ms since 1970; 0: all), the longest
-	 * unchecked first. Damaged blocks are hidden by the manager, so that their keys can be put
-	 * again. */
+	/* True: a scrub, which reads and verifies blocks instead of moving them: blocks of slab
+	 * files whose last check began before check_before_ms (the manager's clock, ms since 1970;
+	 * 0: all), the longest unchecked first. The manager hides damaged blocks, so that their
+	 * keys can be put again. */
 	bool check;
 	uint64_t check_before_ms;
 };
@@ -645,8 +645,9 @@ struct slabkv_moved {
 	uint64_t left_bytes; /* used bytes of these */
 	uint64_t now_ms; /* the manager's clock */
 };
-/* `o` may be NULL. SLABKV_OK even if some failed: then *err tells the first reason, if it is an
- * error. SLABKV_E_SESSION_EXPIRED: it took longer than the deadline, nothing was moved. */
+/* `o` may be NULL. SLABKV_OK even if some blocks failed: then *err has the first reason, if it is
+ * an error. SLABKV_E_SESSION_EXPIRED: the round took longer than the deadline, nothing was
+ * moved. */
 SLABKV_API int slabkv_move(struct slabkv *kv, const struct slabkv_move_options *o,
 			   struct slabkv_moved *out, struct slabkv_error *err);
 
@@ -825,11 +826,11 @@ struct slabkv_purged {
 	uint64_t blocks;
 	uint64_t sessions; /* open ones */
 };
-/* All that is stored or being written before now is gone, for new weights or an erasure: nothing of
- * it can be found, or is published, once the call has returned SLABKV_OK. The cost does not depend
- * on the number of blocks. Sessions end; their finish says which blocks were deleted. `res` may be
- * NULL. SLABKV_E_NOT_FOUND: an instance does not exist, the others are purged. After any other
- * error some instances may be purged: repeat the call. */
+/* Removes all blocks that are stored or being written before the call, for new weights or an
+ * erasure: once the call has returned SLABKV_OK, none of them can be found or is published. The
+ * cost does not depend on the number of blocks. Sessions end; their finish reports the deleted
+ * blocks. `res` may be NULL. SLABKV_E_NOT_FOUND: an instance does not exist, the others are purged.
+ * After any other error some instances may be purged: repeat the call. */
 SLABKV_API int slabkv_purge(struct slabkv *kv, const struct slabkv_purge *what,
 			    struct slabkv_purged *res, struct slabkv_error *err);
 
@@ -1090,11 +1091,11 @@ struct slabkv_check {
 	const char *remedy; /* how to fix it; "" when good */
 };
 
-/* Checks whether a directory of this machine is fit for blocks, with these options: how it is
- * mounted; on 3FS also chunk size, client library, limits, shared memory and rings; then writes and
- * reads back a file of its own, which it removes. Calls `tell` for each check, on this thread.
- * Contacts no manager. SLABKV_OK if the checks could run, whatever they found; SLABKV_E_INVALID (an
- * option). Takes as long as the file system does. */
+/* Checks whether a directory of this machine is suitable for blocks, with these options: the mount;
+ * on 3FS also chunk size, client library, limits, shared memory and rings; then writes and reads
+ * back a file of its own, which it removes. Calls `tell` for each check, on this thread. Contacts
+ * no manager. SLABKV_OK if the checks could run, even if one failed; SLABKV_E_INVALID (an option).
+ * Takes as long as the file system does. */
 SLABKV_API int slabkv_mount_check(const struct slabkv_options *o, const char *dir,
 				  void (*tell)(void *ctx, const struct slabkv_check *c), void *ctx,
 				  struct slabkv_error *err);

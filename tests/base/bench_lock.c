@@ -1,7 +1,7 @@
 /*
  * bench_lock.c - measures a read lock, pthread's against ours, in 1..N threads at a time.
  *
- * 	bench_lock [THREADS]	(default: as many as there are processors)
+ *	bench_lock [THREADS]	(default: as many as there are processors)
  *
  * No part of the tests: it judges nothing.
  */

@@ -17,11 +17,11 @@
  * The full slab length of a class is the smallest power of two of units that wastes at most 1 %,
  * wherever in a file the slab is (header and trailer not counted). Example, units of 64 MiB: slots
  * of 4,497,408 B at multiples of 4096 get slabs of 512 MiB (119 slots), at multiples of their own
- * size slabs of 1 GiB. A class grows into it: its first slab is the shortest that has a slot, and a
- * new one is at most as long as all that it has together. So a class with few slots takes little
- * room. If no window of the length is free, and no slab of the class has a free
- * slot, the longest shorter window with a slot becomes the slab: progress beats waste. That is also
- * how a file shorter than the slab length serves the class.
+ * size slabs of 1 GiB. A class reaches this length in steps: its first slab is the shortest with a
+ * slot, and each new slab is at most as long as all slabs of the class together. So a class with
+ * few slots takes little room. If no window of the length is free, and no slab of the class has a
+ * free slot, the longest shorter window with a slot becomes the slab: progress beats waste. That is
+ * also how a file shorter than the slab length serves the class.
  *
  * A class may be *segmented*, for file systems on which appending a slot to a chunk is free but
  * overwriting one copies the whole chunk (3FS). A segment is an aligned power of two of bytes; its
@@ -29,7 +29,7 @@
  * again before every slot of its segment is dead or free; then all of them are free.
  *
  * A slot is free, used, dead, or held (quarantined until a time, then free or dead). Each used slot
- * carries a 32-bit `owner` chosen by the caller, which leads from a slot back to its block. A slab
+ * carries a 32-bit `owner` chosen by the caller, by which the caller finds the slot's block. A slab
  * whose last slot becomes free returns to the common units at once, so classes exchange space.
  *
  * Handles, class ids, runs and slots passed to these functions must be valid; a wrong one is a bug
@@ -164,10 +164,10 @@ bool skv_pool_at(const struct skv_pool *p, uint32_t file, uint64_t offset, uint3
 		 uint32_t *slot);
 
 /* Takes exactly these slots, for recovery, opening the slab if need be. Held slots among them (and
- * slabs of other classes with only held or free slots) are overridden: since the journal handed
- * them out, their hold had ended. Frozen units are overridden too, but only for these slots: the
- * others of the slab stay held while the freeze lasts. Dead slots are overridden, and free ones of
- * the segment before them become dead; so slots dead after the last used one are free after a
+ * slabs of other classes with only held or free slots) are overridden: the journal has handed these
+ * slots out, so their hold had ended. Frozen units are overridden too, but only for these slots:
+ * the others of the slab stay held while the freeze lasts. Dead slots are overridden, and free ones
+ * of the segment before them become dead; so slots dead after the last used one are free after a
  * recovery, at the cost of one more copy of their chunk. SKV_E_CORRUPT if a slot is used, a slab
  * with used slots is in the way, or the place does not fit the file; SKV_E_NOMEM. Either changes
  * nothing. *run is set. Owners are 0 until set. */
@@ -198,7 +198,8 @@ void skv_pool_set_owner(struct skv_pool *p, uint32_t slab, uint32_t slot, uint32
 uint32_t skv_pool_owner(const struct skv_pool *p, uint32_t slab, uint32_t slot);
 /* Also false for an invalid slab or slot. */
 bool skv_pool_is_used(const struct skv_pool *p, uint32_t slab, uint32_t slot);
-/* The slots that come free together with this one: those of its segment, or just itself. */
+/* Returns the slots that become free together with this one: the slots of its segment, or only
+ * itself. */
 void skv_pool_segment(const struct skv_pool *p, uint32_t slab, uint32_t slot, uint32_t *first,
 		      uint32_t *count);
 /* False if the handle is not an open slab's. */
@@ -214,7 +215,7 @@ void skv_pool_drain(struct skv_pool *p, uint32_t slab, bool on);
 
 /* Bytes of all slabs of the class, short last units of files as whole ones. */
 uint64_t skv_pool_class_bytes(const struct skv_pool *p, uint32_t class_id);
-/* Size of the slab that the class opens next, if there is such a window. */
+/* Returns the size of the slab that the class opens next, if such a window exists. */
 uint64_t skv_pool_slab_bytes(const struct skv_pool *p, uint32_t class_id);
 /* Bytes of the first slab of a class, and of the full length into which it grows. `segment`: of a
  * segmented class; else 0. */
@@ -242,14 +243,14 @@ struct skv_victims {
 	uint64_t (*cost)(void *ctx, uint32_t slab);
 	void *ctx;
 };
-/* Chooses slabs of other classes to empty so that one slab of `class_id` can be opened: an
- * aligned window of units, of the class's slab length if possible, else shorter. The windows are
- * ordered by used bytes, fewest first (different ones at each call if many are equal), the first
- * 16 of them by cost. Of the first ones that may be emptied, with 8192 used slots in all, the one
- * that is free first is returned. Draining files are not considered. Windows that are free already
- * do not count, nor do closed slabs without used slots, so at least one slab is returned. Sets
- * slabs[] (caller frees with skv_free) and returns SKV_OK, SKV_E_NO_SPACE, or SKV_E_NOMEM.
- * O(units): call it after an allocation has failed. */
+/* Chooses slabs of other classes to empty so that one slab of `class_id` can be opened: an aligned
+ * window of units, of the class's slab length if possible, else shorter. The windows are ordered by
+ * used bytes, fewest first (different ones at each call if many are equal), the first 16 of them by
+ * cost. Of the first windows that may be emptied, with 8192 used slots in all, returns the one that
+ * becomes free first. Draining files are not considered. Free windows and closed slabs without used
+ * slots do not count, so at least one slab is returned. Sets slabs[] (caller frees with skv_free)
+ * and returns SKV_OK, SKV_E_NO_SPACE, or SKV_E_NOMEM. O(units): call it after an allocation has
+ * failed. */
 int skv_pool_find_victims(struct skv_pool *p, uint32_t class_id, const struct skv_victims *v,
 			  uint32_t **slabs, size_t *n_slabs);
 
@@ -261,7 +262,8 @@ struct skv_pool_stats {
 	uint64_t used_bytes;
 	uint64_t held_bytes;
 	uint64_t dead_bytes;
-	uint64_t free_unit_bytes; /* in no slab; includes frozen ones and those of draining files */
+	/* In no slab; includes frozen units and units of draining files. */
+	uint64_t free_unit_bytes;
 	uint64_t draining_bytes;  /* lengths of draining files */
 	uint32_t slabs;
 	uint64_t largest_free_run; /* slots, in open slabs of all classes */

@@ -1,10 +1,11 @@
 /*
- * documents.h - objects as the store has them: their fields, as the tables of api/v1 say them to
- * clients, so that a new field needs nothing here. Storages, groups and instances are in protobuf,
- * without their names; tenants, whose documents are texts, in JSON.
+ * documents.h - objects as stored: with the fields that the tables of api/v1 define for clients, so
+ * that a new field needs no change here. Storages, groups and instances are in protobuf, without
+ * their names; tenants, whose documents are texts, in JSON.
  *
- * read_*: texts are in `a`; *out changes on success only. The values are not judged again, but for
- * tenants. SKV_E_NOMEM; any other error: not such a document. No state; any thread.
+ * read_*: texts are in `a`; *out changes on success only. Values are not validated again, except
+ * those of tenants. SKV_E_NOMEM; any other error: the document is not of this type. No state; any
+ * thread.
  */
 #ifndef SKV_DOCUMENTS_H
 #define SKV_DOCUMENTS_H

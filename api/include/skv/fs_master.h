@@ -2,11 +2,10 @@
  * fs_master.h - the protocol between managers and fs-masters: JSON over HTTP, POST
  * <SKV_FS_PREFIX><dir>/<verb>.
  *
- * An fs-master keeps no state: a call says which storage the directory must belong to, and every
- * call may be repeated. `dir` is a name (skv_name_valid) below the fs-master's root. A memory node
- * takes the same calls for storages of type memory, `dir` being its own name, except punch, mend
- * and look.
- * docs/reference/PROTOCOL.md lists the calls and refers here for their bodies.
+ * An fs-master keeps no state: each call names the storage that the directory must belong to, and
+ * every call may be repeated. `dir` is a name (skv_name_valid) below the fs-master's root. A memory
+ * node takes the same calls for storages of type memory, `dir` being its own name, except punch,
+ * mend and look. docs/reference/PROTOCOL.md lists the calls and refers here for their bodies.
  */
 #ifndef SKV_FS_MASTER_H
 #define SKV_FS_MASTER_H
@@ -50,8 +49,8 @@ static inline bool skv_fs_answers(enum skv_fs_verb verb)
  * takes a greater incarnation than any that the store has seen, and a nonce of its own; the store
  * remembers both. */
 #define SKV_STORAGE_NONCE 16u
-/* How far the owner's journal had come when it was noted: proof that a store which ends before it
- * went back in time. Zeros: nothing was noted. */
+/* A position of the owner's journal: a store that ends before this position has lost acknowledged
+ * writes. Zeros: no position was noted. */
 struct skv_storage_horizon {
 	uint64_t epoch;      /* the owner's fence */
 	uint64_t number;     /* acknowledged batches */
@@ -83,7 +82,7 @@ struct skv_file_look {
 };
 #define SKV_FILE_PATH_MAX 1023u /* length of a path to stat, below a directory */
 
-/* The request: which storage, and what to do. Fields that say nothing are left out. */
+/* The request: the storage and the operation. Fields without a value are left out. */
 struct skv_fs_request {
 	const char *storage; /* name of the storage, for messages */
 	const char *type;    /* "file", "hf3fs" or "memory" */

@@ -1,10 +1,11 @@
 /*
- * memory_node.h - the data protocol between clients and memory nodes, and what a node says of
- * itself (GET /).
+ * memory_node.h - the data protocol between clients and memory nodes, and the description of a node
+ * (GET /).
  *
  * A connection, TCP or local, carries frames: a header of SKV_MN_HEADER bytes, little-endian, and
- * what it announces. The client greets first, at once: a connection that has not done so within
- * 10 s ends, and earlier if too many wait. One call at a time uses a connection:
+ * the payload that the header announces. The client must send HELLO within 10 s, or earlier if too
+ * many connections wait; otherwise the node closes the connection. One call at a time uses a
+ * connection:
  *
  *	HELLO  payload "name\0token\0"   answer: the storage's uuid; over TCP only
  *	LOCAL                            over TCP; answer: a pass to the local socket
@@ -14,16 +15,16 @@
  *	WRITE  file, offset, length, then the bytes: no answer
  *	END                              answer over TCP only: length, the bytes since BEGIN
  *
- * A writer looks at its deadline after the answer to BEGIN, and writes nothing if it has passed.
- * From BEGIN to END, or to the end of the connection, the node counts it as writing; a manager
- * reuses the slot of a writer that did not end in peace only when none is left that began before
- * that writer's deadline. On a local connection bytes are copied in the mapped slab between BEGIN
- * and END; WRITE and READ are of TCP. A frame that makes no sense ends the connection.
+ * A writer checks its deadline after the answer to BEGIN, and writes nothing if it has passed. From
+ * BEGIN to END, or to the end of the connection, the node counts it as writing; a manager reuses
+ * the slot of a failed writer only when no writer is left that began before the failed writer's
+ * deadline. On a local connection bytes are copied in the mapped slab between BEGIN and END; WRITE
+ * and READ are of TCP. An invalid frame ends the connection.
  *
  * No token crosses the local socket, since any process of the host may listen under its name. The
- * pass of a TCP connection (struct skv_mn_pass) has a ticket, for one use within 10 s, and the key
- * that goes with it, which only the node can derive from the ticket. Both ends prove that they know
- * it, the node first (skv_mn_prove):
+ * pass of a TCP connection (struct skv_mn_pass) has a ticket, for one use within 10 s, and its key,
+ * which only the node can derive from the ticket. Both ends prove that they know the key, the node
+ * first (skv_mn_prove):
  *
  *	LOCAL  ticket, client's nonce    answer: the node's nonce, the node's proof
  *	PROVE  the client's proof        answer; then the connection has the role of the TCP one
@@ -36,10 +37,10 @@
  *	RDMA                             answer: the port of rdma_cm, a ticket, for one connection
  *	OPEN   file, flag RDMA           after the superblock: address, and an rkey for each device
  *
- * The ticket goes with the connection request, as private data (struct skv_mn_rdma); the node
- * answers with the number of the device, which says what rkey is valid there. The queue pair of a
- * client of role read cannot write. The node destroys it when the TCP connection ends, and only
- * then counts a writer as ended.
+ * The connection request carries the ticket as private data (struct skv_mn_rdma). The node answers
+ * with the number of the device, which selects the valid rkey. The queue pair of a client of role
+ * read cannot write. The node destroys it when the TCP connection ends, and only then counts a
+ * writer as ended.
  *
  * Why slots are safe: docs/operate/MEMORY.md.
  */

@@ -84,8 +84,8 @@ struct skv_type_quota {
 	uint64_t reclaim;  /* background eviction while more is used; 0 = none */
 };
 
-/* How a group's capacity (or its storages', if less) is divided among its instances. An instance's
- * *share* is its own `capacity`, else what those leave, divided by weights. */
+/* The division of a group's capacity (or its storages', if less) among its instances. An instance's
+ * *share* is its own `capacity`, or else a part of the remaining capacity, by weight. */
 enum skv_share {
 	/* No shares: the group's least valuable blocks go, whichever instance they belong to. */
 	SKV_SHARE_GROUP,
@@ -116,8 +116,8 @@ struct skv_group_spec {
 	/* Background eviction while more than this is used. */
 	uint64_t reclaim_bytes;
 	uint64_t reclaim_blocks;
-	/* At most a step per period: the larger of this many bytes and this percentage of what is
-	 * used. 0 and 0: all at once. */
+	/* Limit of a step per period: the larger of this many bytes and this percentage of the used
+	 * bytes. 0 and 0: no limit. */
 	uint64_t reclaim_step_bytes;
 	uint32_t reclaim_step_percent;
 	uint32_t reclaim_period_ms;
@@ -133,11 +133,11 @@ struct skv_group_spec {
 	/* The group whose fast tier this one is: its instances have copies of blocks of that one's,
 	 * and are registered with them. Fixed when the group is made. "" (or NULL) = none. */
 	const char *tier_of;
-	bool write_through;   /* of a fast tier: who writes a block is asked to write a copy, too */
+	bool write_through;   /* of a fast tier: writers of blocks are asked to write a copy, too */
 	/* Of a fast tier: movers copy what was used so often, 1..SKV_MAX_PROMOTE; 0 = never. */
 	uint32_t promote_after;
-	/* Of a fast tier: movers copy every block, and blocks whose place goes live on from their
-	 * copies. */
+	/* Of a fast tier: movers copy every block, and a block whose location is lost survives in
+	 * its copy. */
 	bool replicate;
 	uint64_t version;     /* the caller's own number, see skv_cluster_group_put */
 	/* Opaque text of the API that created it, at most SKV_MAX_EXTRA bytes; "" if none. */
@@ -224,13 +224,13 @@ enum skv_lookup_mode {
 	SKV_LOOKUP_BATCH,  /* every key on its own */
 	/* Only the last run of `window` consecutive hits is a hit (sliding-window attention). */
 	SKV_LOOKUP_WINDOW,
-	/* Each key by itself, for readers that will read only the last few (a window, a state) and
-	 * have not said how many: hits that cannot be leased are misses, the first ones first; does
-	 * not count as use, because most of them will not be read. */
+	/* Each key by itself, for readers that will read only the last few hits (a window, a
+	 * state), of unknown number. Hits that cannot be leased are misses, beginning with the
+	 * first ones. The lookup does not count as use, because most hits will not be read. */
 	SKV_LOOKUP_TRAILING,
 	/* Attention layers and layers with a state (Mamba): the longest prefix whose keys all have
 	 * `full_specs`, less `drop` keys; within it the last key that also has `state_specs`. The
-	 * hits are the keys up to that one; without such a key there are none. */
+	 * hits are the keys up to that last key; without such a key there is no hit. */
 	SKV_LOOKUP_HYBRID,
 };
 
@@ -313,14 +313,14 @@ struct skv_start_req {
 	 * storage; NULL = any. One that is not free or does not exist: outcome NO_ROOM. For
 	 * imports. */
 	const uint64_t *offsets;
-	/* If there is no room for all, the first ones are written: the others have the outcome
-	 * NO_ROOM. */
+	/* If the room does not suffice for all blocks, the first ones are written: the others have
+	 * the outcome NO_ROOM. */
 	bool fit;
 	/* With `fit`: all that are not EXISTS are written, or none; also none if one is BUSY. */
 	bool whole;
 	/* The keys are not a chain: none is the parent of another, and each is evicted by its own
 	 * use alone. For blocks whose neighbours may be missing, e.g. states and windows of hybrid
-	 * models, where only the last ones of a prompt are stored and read. */
+	 * models, where only the last blocks of a prompt are stored and read. */
 	bool independent;
 	/* With `anonymous`: answered once appended, synced a little later: a power loss may undo
 	 * it. */
@@ -328,11 +328,11 @@ struct skv_start_req {
 	/* The session is ended only by skv_core_finish_partial or its deadline, then forgotten. */
 	bool anonymous;
 	/* In an instance of one spec the manager may leave out the last blocks, with the outcome
-	 * NOT_ADMITTED: those for which there is no room but that of the blocks before them, and
-	 * under a policy that admits (`selective`) all from the first one on that is worth less
-	 * than what it would replace. Without `selective`, and where an instance has several specs,
-	 * none is left out; blocks of the request's own chain are then evicted if no others may be.
-	 * Not with `whole` or `offsets`. */
+	 * NOT_ADMITTED: blocks that could only replace earlier blocks of the same chain; and
+	 * under a policy that admits (`selective`) all blocks from the first one on that is worth
+	 * less than the block it would replace. Without `selective`, or with several specs, no
+	 * block is left out; blocks of the request's own chain are then evicted if no others may
+	 * be. Not with `whole` or `offsets`. */
 	bool selective;
 	/* The caller's protocol has no checksums: nothing goes to storages of type memory. */
 	bool unsummed;
@@ -342,15 +342,15 @@ struct skv_start_req {
 	/* Of the group's: the only one to take slots of; NULL = any. Not with `fit`, `selective` or
 	 * request ids. */
 	const char *storage;
-	/* [n_avoid] storages to take no slots of: the writer cannot write there. Not part of what a
-	 * request id stands for. */
+	/* [n_avoid] storages to take no slots of, because the writer cannot write there. A request
+	 * id does not cover this field. */
 	const char *const *avoid;
 	uint32_t n_avoid;
 	bool runs; /* JSON: see the result's; no more part of it */
 };
 
-/* Each (key, spec) has one writer. A block written with some specs may get the others later, even
- * while those are still being written. */
+/* Each (key, spec) has one writer. A block written with some specs may get the other specs later,
+ * even while the first are still being written. */
 enum skv_start_outcome {
 	SKV_START_WRITE,  /* write the locations with length > 0, then finish */
 	SKV_START_EXISTS, /* all requested specs are committed: nothing to do */
@@ -418,7 +418,7 @@ struct skv_move_take_req {
 struct skv_scrub_progress {
 	uint64_t now_ms; /* the manager's wall clock */
 	uint64_t left_bytes; /* used bytes of slab files that are due */
-	bool more; /* some are due: ask again, even if there was nothing now */
+	bool more; /* more blocks are due: ask again, even if this answer is empty */
 };
 struct skv_move_take_res {
 	char move[SKV_SESSION_ID_HEX + 1]; /* "" = there is nothing to move now */
@@ -443,7 +443,7 @@ struct skv_move_slot {
 	uint32_t to_file;
 	uint64_t from_offset;
 	uint64_t to_offset;
-	uint64_t length; /* 0: its block is gone, there is nothing to copy */
+	uint64_t length; /* 0: the block is gone, nothing to copy */
 	uint64_t generation; /* of the bytes: it stays */
 	const char *checksum; /* skv_checksum of them, 16 hex digits */
 };
@@ -521,8 +521,8 @@ struct skv_finish_res {
 	enum skv_session_state state;
 	uint32_t committed;
 	uint32_t failed;
-	/* Blocks that were deleted while they were written, among those that the session writes
-	 * (0 = the first), in order: they are not published, whatever the finish says. */
+	/* Blocks that were deleted while they were written, among those that the session writes (0
+	 * = the first), in order. They are not published, even if the finish reports success. */
 	uint32_t n_deleted;
 	const uint32_t *deleted; /* [n_deleted] */
 };
@@ -587,7 +587,7 @@ struct skv_token_spec {
 	const char *tenant;
 	const char *hash;   /* SHA-256 of the text, 64 hex digits */
 	uint64_t expires_s; /* seconds since 1970; 0 = never */
-	uint64_t keep_s;    /* the one of this name before is accepted so much longer */
+	uint64_t keep_s;    /* time for which the previous token of this name is still accepted */
 };
 struct skv_token_view {
 	char name[64];
@@ -747,9 +747,9 @@ struct skv_keys_res {
 	uint64_t next;       /* cursor of the next page; 0 = that was the last */
 };
 
-/* Deletes blocks by the start time of their oldest spec, among those started before the call. Times
- * are as reported in created_ms: to the millisecond for young blocks, to a 150th of their age for
- * old ones. */
+/* Deletes blocks, started before the call, by the start time of their oldest spec. Times are as
+ * reported in created_ms: to the millisecond for young blocks, to a 150th of their age for old
+ * ones. */
 struct skv_trim_req {
 	const char *tenant;
 	const char *instance;
@@ -771,8 +771,8 @@ struct skv_clear_res {
 	uint64_t deleted; /* blocks that existed */
 };
 
-/* All that is stored or being written for some instances, from before the call, is gone: one clear
- * each. Exactly one of the last four is given. */
+/* Removes everything that is stored or being written for some instances from before the call: one
+ * clear each. Exactly one of the last four is given. */
 struct skv_purge_req {
 	const char *tenant; /* tenant whose instances are listed; "" = all tenants' */
 	const char *const *instances; /* names of the instances */
@@ -832,8 +832,8 @@ struct skv_states_res {
 	struct skv_files files;
 };
 
-/* Blocks that are wanted in another storage. Movers copy or move them when they come; until then
- * nothing is durable, and what is asked for may be forgotten. */
+/* Requests blocks in another storage. Movers copy or move them later; until then nothing is
+ * durable, and a request may be forgotten. */
 struct skv_want_req {
 	const char *tenant;
 	const char *instance;
@@ -843,7 +843,7 @@ struct skv_want_req {
 	const char *to;
 	bool may_move;
 	const struct skv_key *keys;
-	uint32_t n_keys; /* 0: a sample of those that lie in `from`, and may be asked for: */
+	uint32_t n_keys; /* 0: a sample of blocks in `from`: */
 	uint32_t sample; /* so many, at most */
 };
 enum skv_want_outcome {
@@ -925,8 +925,8 @@ struct skv_storage_view {
 	/* Of type memory: age of the oldest write that has not ended; for /metrics only, as the
 	 * following. */
 	uint64_t writing_ms;
-	/* Scrubs: slab files never checked whole; how long ago the last check of the others began
-	 * (the longest); and of what was checked, slots, and those without a checksum. */
+	/* Scrubs: slab files never checked whole; the greatest age of the other files' last check
+	 * (its begin); checked slots, and those without a checksum. */
 	uint64_t scrub_unchecked_files;
 	uint64_t scrub_oldest_ms;
 	uint64_t scrub_slots;
@@ -995,9 +995,9 @@ struct skv_page {
 	uint32_t limit;    /* objects, 1..SKV_MAX_PAGE */
 	uint32_t bytes;    /* the page ends with the object that exceeds this size */
 	bool brief;        /* without `extra` */
-	/* NULL: what all see, and instances of all tenants. Else this tenant's instances and page
-	 * spaces, and those other storages and groups that `sees` lets through; that one must not
-	 * call the core. */
+	/* NULL: all objects, of all tenants. Else this tenant's instances and page spaces, and the
+	 * other storages and groups for which `sees` returns true; `sees` must not call the
+	 * core. */
 	const char *tenant;
 	bool (*sees)(void *ctx, bool is_storage, const char *name);
 	void *ctx;

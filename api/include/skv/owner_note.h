@@ -1,6 +1,6 @@
 /*
- * owner_note.h - the header Slabkv-Owner: who owns the partition that a call was for. Managers tell
- * it to clients that find the owner themselves (Slabkv-Route: direct).
+ * owner_note.h - the header Slabkv-Owner: the owner of the partition that a call was for. Managers
+ * send it to clients that find the owner themselves (Slabkv-Route: direct).
  *
  *	Slabkv-Owner: N EPOCH    the owner itself, with its answer: this manager owns partition N,
  *	                         for the EPOCHth time that it has an owner; a greater one is newer

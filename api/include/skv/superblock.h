@@ -18,9 +18,9 @@
 #define SKV_SUPERBLOCK_VERSION 1u
 #define SKV_NO_FILE UINT32_MAX
 #define SKV_STORAGE_MARKER "slabkv-storage"
-/* A symbolic link in the root of a `file` storage, to the root itself. Paths through it exist only
- * where the storage is really mounted: clients that create what is missing create their own
- * directories and files, but no such link. KVCM's clients get it in what they read. */
+/* A symbolic link in the root of a `file` storage, to the root itself. Paths through the link exist
+ * only where the storage is really mounted: clients that create missing directories and files do
+ * not create such a link. Locations for KVCM's clients contain the link. */
 #define SKV_STORAGE_LINK "mounted"
 
 struct skv_superblock {

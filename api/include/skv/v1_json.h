@@ -1,12 +1,12 @@
 /*
  * v1_json.h - native API v1 in JSON, for people: the manager reads requests and writes answers.
- * Programs of ours send and read protobuf (skv/v1_pb.h).
+ * slabkv's own programs use protobuf (skv/v1_pb.h).
  *
  * read_*: `text`,`n` is one JSON document. Results borrow from `in->arena`. Unknown fields, wrong
  *   types, missing fields, values out of range, a duplicate key in `keys*` or JSON keys given twice
  *   are SKV_E_INVALID with err->field naming the place ("keys_hex[3]", "specs[0].size");
  *   more than SKV_MAX_KEYS keys SKV_E_TOO_LARGE.
- * write_*: appends one JSON document (no newline) to `out`; out->failed tells lack of memory.
+ * write_*: appends one JSON document (no newline) to `out`; out->failed reports lack of memory.
  *   64-bit values that may pass 2^53 (generation, checksum) travel as strings: generation decimal,
  *   checksum 16 hex digits. Sizes and offsets are JSON integers.
  * `name` and `id` of objects, `instance` and `session` of requests come from the path, not the

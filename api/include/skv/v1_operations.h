@@ -1,6 +1,6 @@
 /*
- * v1_operations.h - every operation of the native API, one row each: what the manager serves, what
- * a codec has functions for, and what the OpenAPI document tells.
+ * v1_operations.h - every operation of the native API, one row each: for the manager's routes, the
+ * codecs' functions, and the OpenAPI document.
  *
  * CALL: the body is a struct skv_<name>_req, what it asks for happens inside
  * the instance of the path by

@@ -2,8 +2,9 @@
  * etcd.h - a client of etcd (3.4 or later): keys with revisions, transactions, watches.
  *
  * One client has one connection at a time (gRPC over HTTP/2, with TLS if wanted), which all threads
- * share, and a thread that serves it. It connects to the first endpoint that answers, and moves on
- * to the next one when a connection breaks, falls silent, or its server has lost its leader.
+ * share, and a thread that serves it. The client connects to the first endpoint that answers, and
+ * fails over to the next one when a connection breaks, times out, or its server has lost its
+ * leader.
  *
  * Results of every call:
  *   SKV_OK                 etcd has executed the call; the answer is complete.
@@ -24,9 +25,9 @@
  *   SKV_E_FOREIGN          the endpoint belongs to another cluster than the first that answered.
  *   SKV_E_TOO_MANY         SKV_ETCD_CALLS are in flight already.
  *   SKV_E_NOMEM
- * Messages say what to do about it. Reads are repeated on other endpoints until the deadline;
- * writes only if they certainly were not executed. No call lasts longer than its deadline, whatever
- * the servers do.
+ * Messages name the remedy. Reads are repeated on other endpoints until the deadline; writes only if
+ * they certainly were not executed. No call lasts longer than its deadline, whatever the servers
+ * do.
  *
  * Memory is bounded: requests are encoded by their callers, at most SKV_ETCD_CALLS of them; an
  * answer has at most SKV_ETCD_ANSWER_MAX bytes; a watch stops reading at SKV_ETCD_WATCH_BYTES.
@@ -140,7 +141,7 @@ struct skv_etcd_kv {
 /* The result of one operation; borrows from its answer. */
 struct skv_etcd_result {
 	enum skv_etcd_kind kind;
-	uint64_t count;    /* RANGE: keys in the range, whatever the limit; DELETE: deleted ones */
+	uint64_t count;    /* RANGE: keys in the range, even beyond the limit; DELETE: deleted */
 	bool more;         /* RANGE: the limit left some out */
 	bool succeeded;    /* TXN: `then` was executed */
 	struct skv_rd at;  /* rest that the functions below have not read yet */
@@ -192,9 +193,9 @@ struct skv_etcd_event {
  * whenever that is. Usually: list, then watch from the list's revision + 1. Returns at once. */
 int skv_etcd_watch_open(struct skv_etcd *c, struct skv_etcd_bytes key, struct skv_etcd_bytes end,
 			uint64_t from, struct skv_etcd_watch **out, struct skv_error *err);
-/* The next event, waiting for it `timeout_ms` at most; one thread at a time. SKV_E_TIMEOUT: none
- * came. SKV_E_CONFLICT: etcd has compacted what comes next: list again, and open a new watch.
- * SKV_E_FORBIDDEN: as above. After these the watch has ended. */
+/* Returns the next event, waiting at most `timeout_ms`; one thread at a time. SKV_E_TIMEOUT: no
+ * event arrived. SKV_E_CONFLICT: etcd has compacted the following events: list again, and open a
+ * new watch. SKV_E_FORBIDDEN: as above. After these the watch has ended. */
 int skv_etcd_watch_next(struct skv_etcd_watch *w, uint32_t timeout_ms, struct skv_etcd_event *e,
 			struct skv_error *err);
 void skv_etcd_watch_close(struct skv_etcd_watch *w); /* NULL is allowed */

@@ -49,9 +49,9 @@ struct skv_net_session *skv_net_session_new(int fd, const char *host, const stru
 					    struct skv_error *err);
 void skv_net_session_free(struct skv_net_session *s); /* may be NULL; the socket stays open */
 
-/* Bytes moved (a handshake: 1, it has completed), 0: the other end has closed, or what stopped the
- * call. A receive takes at least 16 KiB of room: then no record is left behind that poll(2) does
- * not see, once receive returned SKV_NET_WANTS_READ. */
+/* Results of a call: bytes moved (a handshake: 1, it has completed); 0: the other end has closed;
+ * or the reason why the call stopped. A receive needs at least 16 KiB of room: otherwise a record
+ * could remain that poll(2) does not report after receive returned SKV_NET_WANTS_READ. */
 enum { SKV_NET_WANTS_READ = -1, SKV_NET_WANTS_WRITE = -2, SKV_NET_BROKEN = -3 };
 ssize_t skv_net_session_handshake(struct skv_net_session *s);
 ssize_t skv_net_session_receive(struct skv_net_session *s, void *p, size_t n);

@@ -56,14 +56,14 @@ struct skv_storage_config {
 
 #define SKV_CHUNK_MIN (32ull << 10) /* range of 3FS chunk sizes: 32 KiB .. 64 MiB */
 #define SKV_CHUNK_MAX (64ull << 20)
-/* Is it a valid URL of an fs-master? SKV_E_INVALID says what form it must have. */
+/* Checks the URL of an fs-master. SKV_E_INVALID: the message describes the valid form. */
 int skv_storage_check_master(const char *url, struct skv_error *err);
 
 struct skv_storage_health {
 	uint64_t free_bytes;  /* on the file system, less a reserve; UINT64_MAX if unlimited */
 	uint64_t total_bytes;
 	/* Of `forgetful` types: */
-	uint64_t epoch;      /* another one: all slab files of before are gone */
+	uint64_t epoch;      /* changes when all earlier slab files are gone */
 	uint64_t writing_ms; /* age of the oldest write that has not ended; 0: there is none */
 };
 
@@ -101,9 +101,9 @@ struct skv_storage_ops {
 	bool steady; /* nothing behind it can fail: probed rarely */
 	bool counted; /* sizes and offsets are slot numbers; the manager creates no files */
 	bool chunked; /* files have chunks, and a length but no space allocated in advance */
-	/* Memory: a missing file is lost for good, blocks need checksums, and `probe` tells whether
-	 * writers of before are still at work: time alone does not free the slots of those that did
-	 * not end in peace. */
+	/* Memory: a missing file is lost for good, blocks need checksums, and `probe` reports
+	 * whether earlier writers are still active: time alone does not free the slots of failed
+	 * writers. */
 	bool forgetful;
 	uint32_t least_grace_ms; /* how long after its deadline a started write may still land */
 	/* Optional: frees the space of ranges, which then read as zeros. Chunked types only. */
@@ -127,7 +127,7 @@ extern const struct skv_storage_ops skv_storage_null;
 extern const struct skv_storage_ops skv_storage_external;
 extern const struct skv_storage_ops skv_storage_memory;
 
-/* NULL when there is no such type. */
+/* Returns NULL for an unknown type. */
 const struct skv_storage_ops *skv_storage_find(const char *type);
 
 struct skv_storage;
@@ -175,11 +175,10 @@ static inline bool skv_storage_has_owners(const struct skv_storage_ops *ops)
 	return ops->owners != NULL;
 }
 
-/* Lists them, the greatest incarnation first. Incompletely written ones are left out: their writer
- * reads the list afterwards. Damaged ones get a nonce of zeros. The file of `mine` (NULL: none) is
- * taken as it was when its name is there: the bytes of a file, and on 3FS its size, may wait for a
- * lost node, names do not.
- * SKV_E_TOO_MANY. */
+/* Lists the owner files, the greatest incarnation first. Incomplete owner files are left out: their
+ * writer reads the list afterwards. Damaged ones get a nonce of zeros. The file of `mine` (NULL:
+ * none) is assumed unchanged if its name exists: the bytes of a file, and on 3FS its size, may wait
+ * for a lost node, names do not. SKV_E_TOO_MANY. */
 int skv_storage_owners(struct skv_storage *s, const struct skv_storage_owner *mine,
 		       struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		       struct skv_error *err);
@@ -221,8 +220,8 @@ int skv_storage_probe(struct skv_storage *s, enum skv_probe what, struct skv_sto
 int skv_file_look(int below, const char *dir, const char *path, struct skv_file_look *out,
 		  struct skv_error *err);
 
-/* Reads what slab file `path` below the absolute path `root` holds, past the attribute cache of the
- * file system. SKV_E_UNSUPPORTED: on FUSE, whose daemons report any times of a change, and may
+/* Reads the bytes of slab file `path` below the absolute path `root`, past the attribute cache of
+ * the file system. SKV_E_UNSUPPORTED: on FUSE, whose daemons report any times of a change, and may
  * keep old pages. */
 struct skv_file_bytes {
 	bool zero;           /* all `length` bytes at `offset` are 0 */

@@ -1,6 +1,6 @@
 /*
- * store.h - metadata store: registry, ownership, journal, checkpoints. It knows nothing of slabs or
- * blocks.
+ * store.h - metadata store: registry, ownership, journal, checkpoints. The store knows nothing of
+ * slabs or blocks.
  *
  * A backend fills a `struct skv_store_ops`; callers use the guarded wrappers skv_store_* below,
  * which check arguments, count and time every call. Backends: "sqlite" (embedded default) and
@@ -11,9 +11,9 @@
  * SKV_E_FENCED = the fence is not the partition's newest: nothing was changed. Every write takes a
  * fence, which is checked in the transaction of the write itself.
  *
- * Threads: all calls may come from any thread, concurrently; a backend serialises what it must.
- * append and sync never wait for checkpoint_*. Housekeeping delays an append by about one commit's
- * time now and then, and by up to 20 ms while appends outrun it.
+ * Threads: all calls may come from any thread, concurrently; a backend serialises as needed. append
+ * and sync never wait for checkpoint_*. Housekeeping delays an append by about one commit's time
+ * now and then, and by up to 20 ms while appends outrun it.
  */
 #ifndef SKV_STORE_H
 #define SKV_STORE_H
@@ -52,10 +52,11 @@ struct skv_store_options {
 /* largest seq: 400 years at 10,000 appends per second */
 #define SKV_STORE_SEQ_MAX ((1ull << 47) - 1)
 
-/* Document of a store that is being copied to (slabkvd migrate): nobody may go on with it. */
+/* Document of a store that is the target of an unfinished copy (slabkvd migrate): no manager may
+ * use the store. */
 #define SKV_STORE_UNFINISHED "migrating"
-/* Document of a backup, and of a store that was restored from one (slabkvd backup): what it says is
- * of some time ago, so nobody takes it for the truth. In the view of each partition. */
+/* Document of a backup, and of a store that was restored from one (slabkvd backup): its contents
+ * are outdated, so no manager may serve from it. In the view of each partition. */
 #define SKV_STORE_BACKUP "backup"
 
 /* Versions start at 1, again after a delete: only together with a fence do they prove that nothing
@@ -93,8 +94,7 @@ struct skv_position {
 	uint64_t seq;    /* the newest record that it has */
 	uint64_t newest; /* newest record of the store when it was last read */
 	uint64_t base;   /* up to which the newest checkpoint went then */
-	/* The backend's own: what proves that the store's history is still
-	 * the one that was followed. */
+	/* Private to the backend: proves that the store's history is still the followed one. */
 	uint64_t total;
 	char mark[40];
 };
@@ -198,11 +198,11 @@ int skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char
 int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, void *ctx,
 		   struct skv_error *err);
 
-/* A list that goes on: delivers the documents whose keys begin with one of the prefixes, and that
- * were written or removed (SKV_VERSION_NONE and no bytes) since the call that set *at, in the order
- * of the changes. Asks no server for that, so a change may come some milliseconds late. If *at is
- * 0, or the backend does not know what has changed since: lists them all, one prefix after the
- * other, and sets *all. *at moves if the call succeeds. */
+/* Lists changes incrementally: delivers the documents whose keys begin with one of the prefixes,
+ * and that were written or removed (SKV_VERSION_NONE and no bytes) since the call that set *at, in
+ * the order of the changes. Asks no server, so a change may be reported some milliseconds late. If
+ * *at is 0, or the backend does not know what has changed since: lists them all, one prefix after
+ * the other, and sets *all. *at moves if the call succeeds. */
 int skv_store_changes(struct skv_store *s, const char *const *prefixes, size_t n, uint64_t *at,
 		      bool *all, skv_registry_fn fn, void *ctx, struct skv_error *err);
 
@@ -231,7 +231,7 @@ uint64_t skv_store_renewed_ms(struct skv_store *s, uint32_t partition);
  * begins with the number of the pid namespace and a dot, because a pid means nothing in another
  * one. */
 void skv_owner_name(char out[192]);
-/* True only if the named owner is provably gone: same boot, no such process. */
+/* Returns true only if the named owner is provably gone: same boot, no such process. */
 bool skv_owner_is_dead(const char *owner);
 
 /* Journal: appends one batch as `seq`, which must be last_seq + 1 (else SKV_E_CONFLICT), in one
@@ -267,13 +267,13 @@ int skv_store_load(struct skv_store *s, uint32_t partition, uint64_t *base_seq,
 		   const struct skv_load_sink *sink, struct skv_error *err);
 int skv_store_stats_get(struct skv_store *s, uint32_t partition, struct skv_store_stats *out,
 			struct skv_error *err);
-/* Load that goes on: delivers what came after *at, in order of seq, and moves it. From nowhere
- * it delivers the checkpoint first. One call delivers about a MiB of records, so call it again
- * until at->seq is at->newest. What it delivers may not be acknowledged yet. The sink must not
- * call the store. SKV_E_CONFLICT: what follows is not to be had any more (a checkpoint has
- * replaced it), or the store went on from an older state (a replica that had less became the
- * primary): load anew. A record at which the sink ended the call is delivered again.
- * SKV_E_UNSUPPORTED: this backend cannot. */
+/* Loads incrementally: delivers the records after *at, in order of seq, and advances *at. From an
+ * empty *at it delivers the checkpoint first. A call delivers about a MiB of records, so call it
+ * again until at->seq is at->newest. Delivered records may not be acknowledged yet. The sink must
+ * not call the store. SKV_E_CONFLICT: the following records are no longer available (a checkpoint
+ * has replaced them), or the store continued from an older state (a replica that had less became
+ * the primary): load anew. A record at which the sink ended the call is delivered again.
+ * SKV_E_UNSUPPORTED: this backend cannot follow. */
 int skv_store_follow(struct skv_store *s, uint32_t partition, struct skv_position *at,
 		     const struct skv_load_sink *sink, struct skv_error *err);
 

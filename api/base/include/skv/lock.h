@@ -43,8 +43,9 @@ static inline uintptr_t skv_thread(void) { return (uintptr_t)&skv_thread_mark; }
 /* Locks of this file that the thread holds. Must be 0 when it waits for a file system or the
  * network. */
 extern _Thread_local unsigned skv_thread_locks;
-/* The thread may wait for other managers; nobody waits for it meanwhile. Threads that serve a
- * transport, or hold what others need, may not. False unless the thread sets it. */
+/* True if the thread may wait for other managers, while nobody waits for the thread. Threads that
+ * serve a transport, or hold resources that others need, must not wait. False unless the thread
+ * sets it. */
 extern _Thread_local bool skv_thread_waits;
 
 struct SKV_CAPABILITY("mutex") skv_mutex {
@@ -54,10 +55,10 @@ struct SKV_CAPABILITY("mutex") skv_mutex {
 
 /* For many reads and few writes: readers of different threads share no cache line, a writer takes
  * every stripe in turn (about 25 ns each). As many stripes as processors, at most
- * SKV_RWLOCK_STRIPES. Writers take turns: readers that wait come in between one and the next, so a
+ * SKV_RWLOCK_STRIPES. Writers take turns: waiting readers are admitted between two writers, so a
  * reader waits for one writer at most. A reading thread must not read-lock again before it has
- * unlocked: a waiting writer would come in between. So it holds at most one such lock for reading,
- * and knows which. */
+ * unlocked, because a waiting writer would deadlock with it. So a thread holds at most one such
+ * lock for reading, and knows which. */
 #define SKV_RWLOCK_STRIPES 32u
 struct SKV_CAPABILITY("rwlock") skv_rwlock {
 	struct {
@@ -94,8 +95,8 @@ void skv_rwlock_read(struct skv_rwlock *l) SKV_ACQUIRES_SHARED(l);
 void skv_rwlock_read_unlock(struct skv_rwlock *l) SKV_RELEASES_SHARED(l);
 void skv_rwlock_write(struct skv_rwlock *l) SKV_ACQUIRES(l);
 void skv_rwlock_write_unlock(struct skv_rwlock *l) SKV_RELEASES(l);
-/* In the middle of a write: lets in the readers that wait, but no other writer, and returns when
- * they are out again. What they may find then must be fit to be read. */
+/* Pauses a write: admits waiting readers, but no other writer, and returns when they have left. The
+ * protected state must be consistent for readers at that moment. */
 void skv_rwlock_write_pause(struct skv_rwlock *l) SKV_REQUIRES(l);
 /* For a writer that may pause, or unlock and lock again: is it worth it? */
 static inline bool skv_rwlock_readers_wait(const struct skv_rwlock *l)

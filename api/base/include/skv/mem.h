@@ -30,16 +30,18 @@ void skv_region_free(void *p);
  * current and then the new capacity. The old array stays valid and unchanged on SKV_E_NOMEM. */
 int skv_grow(void **array, size_t *cap, size_t need, size_t size);
 
-/* How much of the memory that the process may use it does: at FULL, from 3/4 on, what is new takes
- * the place of what is old; at TIGHT, from 7/8 on, nothing is added. The rest is for a restart,
- * which needs more than running. FULL ends below 7/10. */
+/* The part of the permitted memory that the process uses. At FULL, from 3/4 on, new entries replace
+ * old ones; at TIGHT, from 7/8 on, nothing is added. The rest is for a restart, which needs more
+ * memory than running. FULL ends below 7/10. */
 enum skv_mem_level { SKV_MEM_FREE, SKV_MEM_FULL, SKV_MEM_TIGHT };
-/* Says it, in bytes; `most` 0: there is no bound. Returns the level. One thread. */
+/* Sets the used and the permitted memory, in bytes; `most` 0: no bound. Returns the level. One
+ * thread. */
 enum skv_mem_level skv_mem_note(uint64_t used, uint64_t most);
 /* As noted last; at first FREE, of 0. Any thread. */
 enum skv_mem_level skv_mem_level(void);
 uint64_t skv_mem_most(void);
-/* Is there a bound, and so low (below 512 MiB) that what costs memory to be faster is left out? */
+/* Returns true if the memory bound is so low (below 512 MiB) that caches and other trades of memory
+ * for speed are left out. */
 bool skv_mem_is_small(void);
 
 /* Test hook: the n-th allocation from now on fails (n = 1 is the next), once; 0 switches it off. */

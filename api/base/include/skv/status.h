@@ -3,8 +3,8 @@
  *
  * A function that can fail returns `int`: SKV_OK (0) or a negative SKV_E_* value. Outputs are set
  * only on SKV_OK unless the declaration says otherwise. The function that first knows the cause
- * fills a `struct skv_error` (skv_fail); layers in between pass both on unchanged, the edge logs
- * once.
+ * fills a `struct skv_error` (skv_fail); intermediate layers pass both on unchanged, and the
+ * outermost layer logs once.
  *
  * SKV_STATUS_MAP is also the only place that maps an error to an HTTP status and a gRPC code.
  * Columns: NAME, number, wire code (the `code` of an error answer), HTTP, gRPC, default text.

@@ -1,7 +1,7 @@
 /*
- * trace_context.h - W3C trace context (https://www.w3.org/TR/trace-context/): which trace of the
- * caller a call belongs to. slabkv makes no spans of its own: it logs what it was told and passes
- * it on.
+ * trace_context.h - W3C trace context (https://www.w3.org/TR/trace-context/): identifies the
+ * caller's trace that a call belongs to. slabkv makes no spans of its own: it logs the received
+ * context and passes it on.
  */
 #ifndef SKV_TRACE_CONTEXT_H
 #define SKV_TRACE_CONTEXT_H

@@ -35,9 +35,9 @@ struct skv_http_request {
 	size_t answer_max;   /* bytes; 0 = SKV_HTTP_ANSWER_MAX */
 	size_t buffer;       /* bytes read at a time; 0 = libcurl's choice */
 	int *grpc_status;    /* GRPC: status from the trailers, -1 = none */
-	/* Hedging, not for GRPC: without an answer after hedge_ms the same is sent to hedge_url,
-	 * too, as a plain one; NULL: never. The first answer below 500 counts, and the other
-	 * request is given up. *hedged: it came from there. */
+	/* Hedging, not for GRPC: if no answer has arrived after hedge_ms, the request is also sent
+	 * to hedge_url, without hedging of its own; NULL: never. The first answer below 500 counts,
+	 * and the other request is given up. *hedged: the answer came from hedge_url. */
 	const char *hedge_url;
 	uint64_t hedge_ms;
 	bool *hedged;

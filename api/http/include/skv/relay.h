@@ -1,6 +1,6 @@
 /*
- * relay.h - passes calls on to another server as they came: many at a time, on one thread, over
- * connections that stay open. What it does with an answer is its caller's matter.
+ * relay.h - forwards calls unchanged to another server: many at a time, on one thread, over
+ * persistent connections. The caller handles the answers.
  */
 #ifndef SKV_RELAY_H
 #define SKV_RELAY_H
@@ -37,7 +37,8 @@ struct skv_relay_call {
 	uint64_t timeout_ms, connect_ms;
 	struct skv_relay_header *want;
 	unsigned n_want;
-	/* Asked now and then while there is no answer: true, it is given up. May be NULL. */
+	/* Called now and then while no answer has arrived: returns true to give the call up. May be
+	 * NULL. */
 	bool (*given_up)(void *ctx);
 	void (*done)(void *ctx);
 	void *ctx;

@@ -1,10 +1,10 @@
 /*
  * proto_codec.h - any protobuf message in either of its two forms, proto3 JSON and binary.
  *
- * A message is a protobuf-c struct and its descriptor; the codecs know nothing else of it, so an
- * API gets both forms from its .proto file. A caller chooses a codec once for a request and
- * reads and writes through it. What is read lives in the arena: never
- * protobuf_c_message_free_unpacked it.
+ * A message is a protobuf-c struct and its descriptor; the codecs need nothing else, so an API gets
+ * both forms from its .proto file. A caller chooses a codec once for a request and reads and writes
+ * through it. Messages that were read live in the arena: never call
+ * protobuf_c_message_free_unpacked.
  *
  * Both readers: strings are UTF-8 without NUL; unknown fields are skipped; unknown enum numbers
  * are kept; nesting deeper than SKV_PROTO_DEPTH is refused; a message that would take
@@ -20,8 +20,8 @@
  * infinities as strings, enums by name (a number without one as a number). Fields without presence
  * always; submessages and members of a oneof when they are set, whatever their value.
  *
- * Binary: any order of fields, packed and not, submessages that come in pieces are merged, a field
- * of another wire type than declared is skipped as an unknown one.
+ * Binary: any order of fields, packed and not, submessages in several pieces are merged, a field of
+ * another wire type than declared is skipped as an unknown one.
  *
  * Messages have 64 fields at most. Constant data, no state; any thread.
  */

@@ -44,7 +44,7 @@ struct skv_gen_options {
 	uint64_t seed;
 };
 
-/* False when there is no such kind. */
+/* Returns false for an unknown kind. */
 bool skv_gen_kind_parse(const char *text, enum skv_gen_kind *out);
 const char *skv_gen_kind_name(enum skv_gen_kind kind);
 /* Default settings of a kind, for a hundred conversations; seed 1. */

@@ -1,10 +1,10 @@
 /*
- * asks.h - how a cluster asks other managers of the store.
+ * asks.h - how a cluster calls other managers of the store.
  *
- * Administration that concerns partitions of several managers is done by the one that leads (it
- * owns partition 0): it asks the owners of the others. Others fail with SKV_E_NOT_OWNER, naming
- * partition 0. On a thread that may not wait (skv_thread_waits) it is that error too: the same call
- * is for a thread that may (skv_door.unknown).
+ * The lead (the owner of partition 0) performs administration that concerns partitions of several
+ * managers: it calls the owners of the other partitions. Other managers fail with SKV_E_NOT_OWNER,
+ * naming partition 0. A thread that must not wait (skv_thread_waits) also gets that error: repeat
+ * the call on a thread that may wait (skv_door.unknown).
  */
 #ifndef SKV_ASKS_H
 #define SKV_ASKS_H
@@ -27,11 +27,12 @@ struct skv_peer_call {
 	struct skv_arena *arena; /* for *res */
 	bool created;            /* the answer to a put */
 };
-/* How the owner of q->partition is asked. Blocks, for a bounded time.
- * SKV_E_NOT_OWNER, SKV_E_NOT_READY, SKV_E_NETWORK: nothing was done, it may be asked again.
- * SKV_E_UNKNOWN_OUTCOME: there was no answer. The rest is the answer. */
+/* Calls the owner of q->partition. Blocks, for a bounded time. SKV_E_NOT_OWNER, SKV_E_NOT_READY,
+ * SKV_E_NETWORK: nothing was done, retry. SKV_E_UNKNOWN_OUTCOME: no answer arrived. Other values
+ * are the owner's answer. */
 typedef int skv_ask_fn(void *ctx, struct skv_peer_call *q, struct skv_error *err);
-/* From now on they are asked this way; once. Without, what is not here fails. */
+/* Sets the function that calls other managers; once. Without it, operations on partitions of other
+ * managers fail. */
 void skv_cluster_ask_by(struct skv_cluster *c, skv_ask_fn *ask, void *ctx);
 
 #endif

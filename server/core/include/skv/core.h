@@ -27,9 +27,9 @@ struct skv_cluster; /* all partitions of a store */
 struct skv_core;    /* a partition of a cluster; lives as long as that */
 struct skv_store;   /* skv/store.h */
 
-/* The family of an external storage (tenant NULL) or of an instance, by its name; false: it has
- * none. Those of a family are in one partition: whichever comes first is made anywhere, the others
- * beside it, or not at all. Pure; all managers of a store have the same one. */
+/* The family of an external storage (tenant NULL) or of an instance, by its name; false: none.
+ * Members of a family are in one partition: the first is made in any partition, the others beside
+ * it, or not at all. Pure; all managers of a store use the same function. */
 typedef bool skv_family_fn(const char *tenant, const char *name, char out[SKV_MAX_NAME + 1]);
 
 struct skv_core_options {
@@ -71,7 +71,8 @@ struct skv_core_options {
 	 * the default: never. */
 	uint64_t instance_idle_ms;
 	bool standby_cold; /* a standby does not keep the partition loaded */
-	bool assigned; /* owns nothing until skv_cluster_may_own says what; else it may own all */
+	/* True: owns nothing until skv_cluster_may_own permits partitions; false: may own all. */
+	bool assigned;
 	bool manual;               /* tests: no timer threads; the test calls skv_cluster_tick */
 	/* Directories that storages may lie below, separated by commas; NULL or "" = any.
 	 * Borrowed. */
@@ -138,9 +139,9 @@ int skv_cluster_partition_may_answer(const struct skv_cluster *c, uint32_t numbe
 /* May a call be looked at: one partition, at least, is READY. Which it is for, is found out by the
  * call: one that is for another ends with SKV_E_NOT_OWNER or SKV_E_NOT_READY (skv_find). */
 bool skv_cluster_may_begin(const struct skv_cluster *c);
-/* A handle for calls of administration that are for one partition: what is not in it does not
- * exist, and what is made is made there. Nobody else is asked. It lives as long as c, and has the
- * functions whose names are those of objects and views. */
+/* A handle for calls of administration that are for one partition: objects of other partitions do
+ * not exist, new objects are made there, and no other manager is asked. The handle lives as long as
+ * c, and supports the functions named after objects and views. */
 struct skv_cluster *skv_cluster_part(struct skv_cluster *c, uint32_t number);
 /* The core of a partition. */
 struct skv_core *skv_cluster_core(const struct skv_cluster *c, uint32_t number);
@@ -166,8 +167,8 @@ void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
  * late with that and its process, if this host's, runs. False: this manager answers, or the
  * ownership may be moving: wait. */
 bool skv_cluster_owned_elsewhere(struct skv_cluster *c, uint32_t number, uint64_t since_ms);
-/* As skv_cluster_leader, of a partition. Each has names of its own for managers: what comes before
- * the last '.' is the same in all of them. */
+/* As skv_cluster_leader, of a partition. A manager has a name per partition; the part before the
+ * last '.' is the same in all of them. */
 void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t number, char self[SKV_OWNER_NAME],
 				  char leader[SKV_OWNER_NAME], uint64_t *remaining_ms);
 /* Wall time, ms, of this manager's last check of the ownership: several times per lease, on a
@@ -194,9 +195,9 @@ int skv_cluster_read_secret(struct skv_cluster *c, struct skv_error *err);
 
 /* ---- administration: blocking (store and file system I/O), any thread but the core's --------- */
 
-/* May a storage lie in this directory, by storage_roots? SKV_E_FORBIDDEN. Blocks on its file
- * system. The puts of storages ask it themselves, for those without fs-masters; others do before
- * they touch directories. */
+/* Checks the directory of a storage against storage_roots. SKV_E_FORBIDDEN. Blocks on its file
+ * system. Puts of storages without fs-masters call it themselves; other callers must, before they
+ * touch directories. */
 int skv_cluster_root_allowed(const struct skv_cluster *c, const char *root, struct skv_error *err);
 /* The permitted effects of a put. */
 enum skv_put {
@@ -270,16 +271,15 @@ uint64_t skv_cluster_partition_turn(struct skv_cluster *c, uint32_t number);
  * ("name"). */
 int skv_cluster_files(struct skv_cluster *c, const char *storage, struct skv_arena *a,
 		      struct skv_file_view **out, uint32_t *n, struct skv_error *err);
-/* Durable; what is wished for is done in the background (skv_cluster_files shows progress), and
- * repeating it is SKV_OK.
- * draining: nothing new is placed in the file; its blocks are evicted (leased ones become misses at
- * once and their slots wait for the lease's end); writes in progress wait for their session. With
- * `move` none is evicted: movers copy them to other slab files. Then the file is removed, and the
- * storage may grow a new one where the file system has space. Not draining: that is cancelled;
- * SKV_E_CONFLICT ("draining"): it is already empty and being removed.
- * forget: gives up a bad file, or a file of an unhealthy storage, with all its blocks;
- * SKV_E_CONFLICT ("forget"): the file is sound.
- * SKV_E_NOT_FOUND ("name", "file"), SKV_E_INVALID ("move", of a file that is not to drain). */
+/* Stores the wish durably; the work is done in the background (skv_cluster_files shows progress),
+ * and repeating the call is SKV_OK. draining: nothing new is placed in the file; its blocks are
+ * evicted (leased ones become misses at once and their slots wait for the lease's end); writes in
+ * progress wait for their session. With `move` no block is evicted: movers copy the blocks to other
+ * slab files. Then the file is removed, and the storage may make a new file if the file system has
+ * space. Not draining: cancels a drain; SKV_E_CONFLICT ("draining"): the file is already empty and
+ * being removed. forget: gives up a bad file, or a file of an unhealthy storage, with all its
+ * blocks; SKV_E_CONFLICT ("forget"): the file is sound. SKV_E_NOT_FOUND ("name", "file"),
+ * SKV_E_INVALID ("move", of a file that is not to drain). */
 int skv_cluster_file_put(struct skv_cluster *c, const char *storage,
 			 const struct skv_file_wish *wish, struct skv_error *err);
 
@@ -288,8 +288,8 @@ int skv_cluster_file_put(struct skv_cluster *c, const char *storage,
  * existing objects over a limit stay. One thread at a time. SKV_E_NOMEM: some are set. */
 int skv_cluster_tenants_set(struct skv_cluster *c, const struct skv_tenant_view *v, uint32_t n,
 			    const struct skv_tenant_spec *others);
-/* May the tenant have one more instance, or page space, in what this manager owns? SKV_E_QUOTA,
- * field "max_instances" or "max_spaces". A registration asks it again. Any thread. */
+/* Checks whether the tenant may have another instance, or page space, in this manager's partitions.
+ * SKV_E_QUOTA, field "max_instances" or "max_spaces". A registration checks again. Any thread. */
 int skv_cluster_tenant_room(struct skv_cluster *c, const char *tenant, bool space,
 			    struct skv_error *err);
 #define SKV_BLOCKS_PER_S "blocks_per_s"
@@ -331,14 +331,14 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
 		    struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done);
-/* Where to look for what the client of an open session says that it has written. Takes no lock for
- * long, changes nothing. res->n is 0 for everything that skv_core_finish refuses. */
+/* Returns the locations of the blocks that the client of an open session reports as written. Takes
+ * no lock for long, changes nothing. res->n is 0 for every request that skv_core_finish refuses. */
 int skv_core_written(struct skv_core *c, const struct skv_finish_req *req,
 		     struct skv_written_res *res, struct skv_arena *a, struct skv_error *err);
 /* Looks there without waiting. False: skv_core_written_check must decide. */
 bool skv_core_written_glance(struct skv_core *c, const struct skv_written_res *r);
-/* Looks there. SKV_E_IO: it is certain that something has not arrived; the text says what. Blocks
- * on the file system. */
+/* Checks those locations. SKV_E_IO: some bytes have certainly not arrived; the text names them.
+ * Blocks on the file system. */
 int skv_core_written_check(struct skv_core *c, const struct skv_written_res *r,
 			   struct skv_error *err);
 int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
@@ -348,11 +348,10 @@ int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct s
 int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
 		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done);
-/* Works through the instance in portions, with other calls in between; SKV_OK once everything is
- * durable. Blocks being written are given up: their sessions report them
- * as deleted; leased slots are held
- * until the lease ends. After a failure some blocks are deleted: repeat the call. SKV_E_INVALID
- * ("from_ms"), SKV_E_STORE_*. */
+/* Trims the instance in portions, so that other calls can proceed between them; SKV_OK once
+ * everything is durable. Blocks being written are given up: their sessions report them as deleted;
+ * leased slots are held until the lease ends. After a failure some blocks are deleted: repeat the
+ * call. SKV_E_INVALID ("from_ms"), SKV_E_STORE_*. */
 int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
 		  struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
 /* SKV_E_INVALID ("keys", "ttl_ms"), SKV_E_QUOTA ("pinned_bytes": hard pins would exceed
@@ -372,8 +371,8 @@ int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv
 int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
 			    struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
 			    const struct skv_done *done);
-/* Constant cost, whatever the number of blocks: they are hidden at once and their slots are freed
- * in the background, sooner if a start needs them; leased ones when the lease ends. Waits for the
+/* Clears the instance at a constant cost: blocks are hidden at once and their slots are freed in
+ * the background, sooner if a start needs them; leased ones when the lease ends. Waits for the
  * record. SKV_E_STORE_*. */
 int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
@@ -381,9 +380,9 @@ int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct s
 int skv_cluster_clear(struct skv_cluster *c, const struct skv_clear_req *req,
 		      struct skv_clear_res *res, struct skv_arena *a, struct skv_error *err,
 		      const struct skv_done *done);
-/* The same for all instances that are meant, in all partitions. Blocks. SKV_E_INVALID (not exactly
- * one of the four), SKV_E_NOT_FOUND ("instances[i]": the others are purged), SKV_E_UNAVAILABLE and
- * SKV_E_STORE_*: *err says what is not purged; all else is. Safe to repeat. */
+/* Clears all selected instances, in all partitions. Blocks. SKV_E_INVALID (not exactly one of the
+ * four), SKV_E_NOT_FOUND ("instances[i]": the others are purged), SKV_E_UNAVAILABLE and
+ * SKV_E_STORE_*: *err names the instances that are not purged; all others are. Safe to repeat. */
 int skv_cluster_purge(struct skv_cluster *c, const struct skv_purge_req *req,
 		      struct skv_purge_res *res, struct skv_arena *a, struct skv_error *err);
 /* Takes no lease, does not count as use. SKV_E_INVALID ("cursor", "max"). */
@@ -403,15 +402,15 @@ int skv_core_block(struct skv_core *c, const char *tenant, const char *instance,
 int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
 		    struct skv_report_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done);
-/* A portion of what drains with `move`, of any partition of this manager: SKV_OK with res->n 0 if
- * there is nothing to move now. With `check` a portion to verify instead (res->checks), as also
- * where reports wait for a check. SKV_E_INVALID ("max"), SKV_E_STORE_*. */
+/* Takes a portion of the blocks that drain with `move`, of any partition of this manager. SKV_OK
+ * with res->n 0: nothing to move now. With `check`, or if reports wait for a check, takes a portion
+ * to verify instead (res->checks). SKV_E_INVALID ("max"), SKV_E_STORE_*. */
 int skv_cluster_move_take(struct skv_cluster *c, const struct skv_move_take_req *req,
 			  struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
 			  const struct skv_done *done);
-/* SKV_E_NOT_FOUND ("move": no such move, or it has ended: its blocks are where they are told to
- * be), SKV_E_INVALID ("move", "moved"), SKV_E_SESSION_EXPIRED ("move"), SKV_E_STORE_* (nothing has
- * changed: repeat it). */
+/* SKV_E_NOT_FOUND ("move": no such move, or it has ended: its blocks are at the reported
+ * locations), SKV_E_INVALID ("move", "moved"), SKV_E_SESSION_EXPIRED ("move"), SKV_E_STORE_*
+ * (nothing has changed: repeat it). */
 int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
 			 struct skv_move_finish_res *res, struct skv_arena *a,
 			 struct skv_error *err, const struct skv_done *done);
@@ -430,15 +429,15 @@ struct skv_partition_view {
 	uint64_t seq;    /* newest record of the journal that is applied here */
 	uint64_t behind; /* of a standby: records that it knows of, and are not */
 	uint64_t epoch;  /* of the owner: its fence, which grows with each ownership; else 0 */
-	bool loaded;     /* owned, or followed; else the rest says nothing */
+	bool loaded;     /* the partition is owned or followed; else the other fields are void */
 	bool takes;      /* another manager's, and could be owned here at once */
 	char owner[SKV_OWNER_NAME]; /* "" = nobody, or not known yet */
 };
 void skv_cluster_partition_get(struct skv_cluster *c, uint32_t number,
 			       struct skv_partition_view *out);
 
-/* Statistics of all partitions, also of other managers'; those of skv_cluster_stats are of what
- * this manager has. One that has none tells of itself. */
+/* Statistics of all partitions, also of other managers'; skv_cluster_stats covers only this
+ * manager's partitions. A manager without partitions reports itself. */
 int skv_cluster_stats_all(struct skv_cluster *c, const struct skv_page *page, struct skv_arena *a,
 			  struct skv_stats *out, struct skv_error *err);
 
@@ -545,8 +544,8 @@ int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_aren
 int skv_cluster_doc_put(struct skv_cluster *c, const char *name, enum skv_put how, const char *text,
 			struct skv_error *err);
 int skv_cluster_doc_delete(struct skv_cluster *c, const char *name, struct skv_error *err);
-/* Put and delete for a standby too: only for what a manager says about itself, under a name of its
- * own. */
+/* Put and delete, also for a standby: only for documents about the manager itself, under a name of
+ * its own. */
 int skv_cluster_doc_publish(struct skv_cluster *c, const char *name, const char *text,
 			    struct skv_error *err);
 int skv_cluster_doc_retire(struct skv_cluster *c, const char *name, struct skv_error *err);

@@ -59,10 +59,10 @@ struct skv_door {
  * waits for other managers, and for the store only on a thread that may wait (skv_thread_waits).
  * Any thread. */
 enum skv_where skv_find(struct skv_cluster *c, const struct skv_target *t, struct skv_door *door);
-/* May be told what a call has found out behind this door? SKV_OK while the lease of its partition
- * runs and the partition was not given up or reloaded since, so that a manager that was suspended
- * in between does not answer; if the door is for all, that of each one that is READY, and none
- * was given up. Else SKV_E_NOT_OWNER. Any thread, never blocks. */
+/* Checks whether the result of a call through this door may be returned. SKV_OK while the lease of
+ * the door's partition runs and the partition was not given up or reloaded since, so that a manager
+ * that was suspended meanwhile does not answer. For a door to all partitions: the lease of each
+ * READY partition runs, and none was given up. Else SKV_E_NOT_OWNER. Any thread, never blocks. */
 int skv_door_check(const struct skv_door *door);
 
 #endif

@@ -33,7 +33,7 @@ int kvcm_mounts_check(const char *mounts, struct skv_error *err);
 
 /* KVCM's local SDK maps whole files: they must not be larger. */
 #define KVCM_MAX_FILE_SIZE (1ull << 30)
-/* First letter of such an `id`; those of durable stores are hex digits. */
+/* First letter of such an `id`; ids of durable stores are hex digits. */
 #define KVCM_PRIVATE_FIRST 'p'
 
 /* The initial storages and groups. */
@@ -60,20 +60,20 @@ int kvcm_startup_storage(const char *file, const char *json, bool enabled,
 			 struct kvcm_startup_storage *out, struct skv_error *err);
 int kvcm_startup_group(const char *file, const char *json, struct skv_arena *a,
 		       struct kvcm_startup_group *out, struct skv_error *err);
-/* Creates the missing ones; existing ones stay as they are. Blocks. SKV_E_NOT_READY,
- * SKV_E_NOT_OWNER: retry when the core is ready. */
+/* Creates missing objects; existing ones stay unchanged. Blocks. SKV_E_NOT_READY, SKV_E_NOT_OWNER:
+ * retry when the core is ready. */
 int kvcm_startup_make(const struct kvcm_startup *s, const struct kvcm_model *model,
 		      struct skv_cluster *cluster, struct skv_error *err);
 
-/* Publishes `own` as this manager's endpoint for the others, and removes those of dead processes.
- * Blocks; may be retried. */
+/* Publishes `own` as this manager's endpoint for other managers, and removes endpoints of dead
+ * processes. Blocks; may be retried. */
 int kvcm_node_publish(struct skv_cluster *cluster, const struct KvcmAdmin__NodeEndpoint *own,
 		      struct skv_error *err);
 /* Removes the endpoint, at exit. Blocks. */
 void kvcm_node_retire(struct skv_cluster *cluster);
 
-/* Creates the process's mark beside the storage's directory `root`, after removing what dead
- * processes left there. Blocks. */
+/* Creates the process's mark beside the storage's directory `root`, after removing marks and
+ * directories of dead processes. Blocks. */
 int kvcm_private_mark(const char *root, const char *id, const char *owner, struct skv_error *err);
 /* Removes the storage's directory and the mark beside it, as far as possible. Blocks. */
 void kvcm_private_remove(const char *root, const char *id);

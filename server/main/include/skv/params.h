@@ -54,12 +54,12 @@ struct skv_params {
  * skv_params_destroy. */
 int skv_params_load(struct skv_params *p, int argc, char *const *argv, char *const *envp,
 		    struct skv_error *err);
-/* The same, but goes on after each error, which `tell` gets; what is wrong keeps the value of the
- * source before. SKV_E_INVALID if there was one, *p is to be released in any case. */
+/* The same, but continues after each error, which it passes to `tell`; an invalid value keeps the
+ * value of the previous source. SKV_E_INVALID after any error; release *p in any case. */
 int skv_params_load_telling(struct skv_params *p, int argc, char *const *argv, char *const *envp,
 			    void (*tell)(void *ctx, const struct skv_error *err), void *ctx);
-/* Whether log_format is json by all these, wherever something else is wrong: then what is wrong is
- * told in that form, too. */
+/* Returns true if log_format is json by all these sources, even if other values are invalid: then
+ * errors are reported in that form, too. */
 bool skv_params_want_json(int argc, char *const *argv, char *const *envp);
 void skv_params_destroy(struct skv_params *p);
 static inline bool skv_params_is_given(const struct skv_params *p, enum skv_param i)

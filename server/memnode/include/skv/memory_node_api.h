@@ -24,8 +24,8 @@ struct skv_memory_options {
 	const char *rdma;  /* "auto", "off", or names of RDMA devices with commas */
 };
 
-/* Checks what the options ask of this host. The API must outlive every transport and service that
- * uses it. SKV_E_INVALID, SKV_E_NO_SPACE (huge pages), SKV_E_NOMEM, with the remedy. */
+/* Checks whether this host supports the options. The API must outlive every transport and service
+ * that uses it. SKV_E_INVALID, SKV_E_NO_SPACE (huge pages), SKV_E_NOMEM, with the remedy. */
 int skv_memory_node_create(const struct skv_memory_options *o, struct skv_api **out,
 			   struct skv_error *err);
 /* Binds the data port; serves nobody yet. Anything but loopback needs tokens. */

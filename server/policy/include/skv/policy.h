@@ -5,15 +5,14 @@
  * and ranks the tops. The holder of the blocks (the core, the simulator) also holds the queues, as
  * heaps (skv/heap.h):
  *
- *	  birth     born() of all blocks that are written together, head first; then place()
- *	  use       no call: the block's `use` and `freq` change, its position does not
- *	  eviction  of the tops of all queues, as they stand, the lowest-ranked one is examined:
- *	            look() either lets it go, and evicted() follows, or it is placed again, with
- *	            what the policy wrote into it, and the search starts over
- *	  removal   no call: the block leaves its queue and the counts
- *	  admission of each new block that needs another's room: admit() is asked about the block
- *		    that would go next; where it says no, neither it nor what follows it in its
- *		    chain is stored, and refused() is told of each
+ *	  birth born() of all blocks that are written together, head first; then place() use no
+ *	  call: the block's `use` and `freq` change, its position does not eviction of the tops of
+ *	  all queues, as they stand, the lowest-ranked one is examined: look() either lets it go,
+ *	  and evicted() follows, or it is placed again, with what the policy wrote into it, and the
+ *	  search starts over removal no call: the block leaves its queue and the counts admission of
+ *	  each new block that needs another's room: admit() is asked about the block that would go
+ *	  next; where it says no, neither the block nor those after it in its chain are stored, and
+ *	  refused() is called for each
  *
  * So a hit costs two stores and no lock, and an eviction O(blocks used since they were queued),
  * each once. A block may leave its queue and be placed again at any time (leased, written to,

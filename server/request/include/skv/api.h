@@ -24,14 +24,15 @@ enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 /* READY: needs a ready core. OWNED: answered only while it owns its partition. BLOCKS: runs on a
  * worker, because it may wait for a disk or a mount. BODY: reads a request body. SCRAPE: open to
  * everyone if the service's metrics are. HELD: waits while ownership or the store moves, and runs
- * again (skv/pause.h). TENANT: of role ADMIN, and looks itself at what the caller's tenant owns;
- * without it only administrators of tenant "default" may call (skv/tenants.h). RAW: parameters are
- * percent-decoded and not empty, the API checks them; otherwise they must be names. PACED: its
- * blocks count in the tenant's blocks_per_s, and who owes too many is refused before the body is
- * decoded. MANAGERS: the other managers of the store may call, too, for one partition: by
- * Slabkv-Place, with the token that this one publishes for them (skv_auth_is_manager). PARTS: the
- * operation asks each owner for its part (skv/forward.h), also at a manager without partitions.
- * PAGED: a list, of which `limit` and `after` choose a page (struct skv_page). */
+ * again (skv/pause.h). TENANT: of role ADMIN, and the operation itself checks what the caller's
+ * tenant owns; without this flag only administrators of tenant "default" may call (skv/tenants.h).
+ * RAW: parameters are percent-decoded and not empty, the API checks them; otherwise they must be
+ * names. PACED: its blocks count in the tenant's blocks_per_s, and a caller that owes too many is
+ * refused before the body is decoded. MANAGERS: the other managers of the store may call, too, for
+ * one partition: by Slabkv-Place, with the token that this manager publishes for them
+ * (skv_auth_is_manager). PARTS: the operation asks each owner for its part (skv/forward.h), also at
+ * a manager without partitions. PAGED: a list, of which `limit` and `after` choose a page (struct
+ * skv_page). */
 enum {
 	ROUTE_READY = 1, ROUTE_OWNED = 2, ROUTE_CORE = ROUTE_READY | ROUTE_OWNED,
 	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16, ROUTE_RAW = 32, ROUTE_HELD = 64,
@@ -137,13 +138,13 @@ int skv_route_find_again(struct skv_route_memo *memo, const struct skv_apis *api
 			 const char *method, const char *path, const struct skv_api **api,
 			 const struct skv_route **out, struct route_param params[ROUTE_PARAMS],
 			 struct skv_error *err);
-/* The same for the path of a gRPC method: SKV_E_UNSUPPORTED: there is no such one. */
+/* The same for the path of a gRPC method: SKV_E_UNSUPPORTED: no such method. */
 int skv_route_find_grpc(const struct skv_apis *apis, const char *path, const struct skv_api **api,
 			const struct skv_route **out, struct skv_error *err);
 /* Fills *p; SKV_E_INVALID if value[0..n) is not a name. */
 int skv_route_param(struct route_param *p, const char *name, const char *value, size_t n,
 		    struct skv_error *err);
-/* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false if there is no such path. */
+/* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false if the path does not exist. */
 bool skv_route_allow(const struct skv_apis *apis, const char *path, char *out, size_t size);
 
 /* Is `path` unknown, but without its trailing '/' a path of an API that redirects? Then true, and

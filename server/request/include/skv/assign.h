@@ -1,8 +1,8 @@
 /*
- * assign.h - which manager should own which partition of a store.
+ * assign.h - computes the manager that should own each partition of a store.
  *
- * A pure function of who is there and who has what now: managers that see the same come to the same
- * result, in whatever order they list the members. Any thread.
+ * A pure function of the present members and the current owners: managers with the same input
+ * compute the same result, in any order of members. Any thread.
  */
 #ifndef SKV_ASSIGN_H
 #define SKV_ASSIGN_H
@@ -28,9 +28,9 @@ struct skv_assign_partition {
 };
 
 /* should[i]: index of the member that should own partition i; SKV_NOBODY everywhere if none stays.
- * Without homes each member that stays gets n_partitions / members of them, or one more; one with
- * more homes gets these alone, and the others share the rest alike. No fewer could move.
- * SKV_E_NOMEM. */
+ * Without homes each member that stays gets n_partitions / members of them, or one more; a member
+ * with more homes gets these alone, and the others share the rest evenly. The number of moves is
+ * minimal. SKV_E_NOMEM. */
 int skv_assign(const struct skv_assign_member *members, uint32_t n_members,
 	       const struct skv_assign_partition *partitions, uint32_t *should,
 	       uint32_t n_partitions);

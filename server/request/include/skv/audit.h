@@ -3,8 +3,8 @@
  *
  * Acts are calls that need the role admin and change something, instances that a call made, and
  * what the program itself does (start, reload, end). Refused are calls without a valid token, with
- * too low a role, or of an address that tried too many tokens; of these at most
- * SKV_AUDIT_REFUSED a second are written, and the next line says how many were not ("skipped").
+ * too low a role, or of an address that tried too many tokens; of these at most SKV_AUDIT_REFUSED a
+ * second are written, and the next line has the number of omitted ones ("skipped").
  *
  * Fields: time, who (name of the token, "-" without one), tenant, role, from (address),
  * api, what (operation), on (its object or path), result ("ok" or an error code), id (of the

@@ -1,16 +1,16 @@
 /*
  * auth.h - bearer tokens: a caller's role and tenant.
  *
- * They are kept as hashes (token.h).
+ * Tokens are kept as hashes (token.h).
  *
  * A token comes as `Bearer TOKEN`, or as the password of `Basic` with any user: many clients send
  * that for http://user:TOKEN@host.
  *
- * Three tables: the tokens file; those in the store, which an administrator adds and revokes by the
- * API and which count only beside a file (tokens.h); and tokens that an administrator sets while
- * the manager runs ("given" below: in memory, of role admin). With none, everybody is admin of
- * "default". With given ones only, callers without a token may still do everything that needs no
- * admin, as the tenant "default".
+ * Three tables: the tokens file; tokens in the store, which an administrator adds and revokes by
+ * the API and which count only beside a file (tokens.h); and tokens that an administrator sets
+ * while the manager runs ("given" below: in memory, of role admin). Without any table, every caller
+ * is admin of "default". With given tokens only, callers without a token may still call everything
+ * that needs no admin, as the tenant "default".
  */
 #ifndef SKV_AUTH_H
 #define SKV_AUTH_H
@@ -81,8 +81,8 @@ int skv_auth_reload(struct auth *a, struct skv_error *err);
 void skv_auth_use_store(struct auth *a);
 /* A reading of the store begins: the number for its end. Any thread. */
 uint64_t skv_auth_begin_stored(struct auth *a);
-/* Exchanges the table for the one before, unless a reading that began later was faster; the caller
- * frees what is in *t then. Any thread. */
+/* Exchanges the table for the previous one, unless a read that began later was faster; the caller
+ * then frees the table in *t. Any thread. */
 void skv_auth_set_stored(struct auth *a, struct auth_table *t, uint64_t turn);
 /* Copies of the tokens of the file and of the store, in `arena`. SKV_E_NOMEM. Any thread. */
 int skv_auth_list(struct auth *a, struct skv_arena *arena, struct auth_table *file,

@@ -1,13 +1,13 @@
 /*
- * forward.h - calls that came to the wrong manager go on to the one that owns the partition, one
- * hop, and its answer is told: a client behind any load balancer need not know who that is.
+ * forward.h - forwards calls that reached another manager to the owner of the partition, one hop,
+ * and returns the owner's answer: a client behind any load balancer need not know the owner.
  *
- * A call of a HELD route that ends with not_owner is sent on as it came, over connections that stay
- * open, without a thread. If the owner does not answer, or is the owner no more, the call waits
- * (skv/pause.h) and goes to the next one, or runs here. What it asked for may have been done by
- * then; so each has an id of its own for all tries, which makes a start repeatable.
+ * A call of a HELD route that ends with not_owner is forwarded unchanged, over persistent
+ * connections, without a thread. If the owner does not answer, or no longer owns the partition, the
+ * call waits (skv/pause.h) and goes to the next owner, or runs here. The operation may have been
+ * done by then; so each call has an id of its own for all tries, which makes a start repeatable.
  *
- * A gRPC call is sent on as POST of the method's path, with the message as body and Content-Type
+ * A gRPC call is forwarded as POST of the method's path, with the message as body and Content-Type
  * application/grpc; the owner runs it as gRPC, so its failures are the same. The answer, 200, has
  * grpc-status, grpc-message and slabkv-field as headers, and the message as body.
  *
@@ -25,8 +25,9 @@
  * and of an answer to one that was sent on:
  *	Slabkv-Status: CODE      the wire code of a failure
  *
- * Where a name is that is in no partition here, the store says (skv/find.h). An owner that does not
- * have it looks there itself, and says not_owner if it is elsewhere: then it is looked up anew.
+ * The store has the partition of a name that is in no partition here (skv/find.h). An owner without
+ * the name looks in the store itself, and returns not_owner if the name is elsewhere: then the name
+ * is looked up again.
  */
 #ifndef SKV_FORWARD_H
 #define SKV_FORWARD_H
@@ -56,7 +57,7 @@ struct skv_service;
 #define SKV_GRPC_FIELD "slabkv-field"
 #define SKV_FORWARD_ID 32 /* characters */
 
-/* How a transport tells what a call was, until it is answered. Any thread. */
+/* Describes a call for its transport, until the call is answered. Any thread. */
 struct skv_origin {
 	const char *(*header)(struct skv_request *c, const char *name); /* NULL: none */
 	/* Appends path and query as they came. */

@@ -1,9 +1,9 @@
 /*
- * guard.h - slows down whoever tries tokens.
+ * guard.h - slows down clients that guess tokens.
  *
  * Each address may show `burst` wrong tokens at once and one more a second. Beyond that no answer
- * tells whether a token is right, except to one that was right from this address before: workers
- * beside the one that tries go on.
+ * reveals whether a token is right, except for a token that was right from this address before:
+ * other workers of the same address continue.
  */
 #ifndef SKV_GUARD_H
 #define SKV_GUARD_H
@@ -21,7 +21,7 @@
 #define SKV_GUARD_KNOWN 8192u
 
 struct skv_guard {
-	uint32_t burst; /* wrong tokens of one address at once; 0: nobody is slowed down */
+	uint32_t burst; /* wrong tokens of one address at once; 0: no limit */
 	uint64_t seed;
 	/* Mixes of an address and a token that was right; one is forgotten when another takes its
 	 * place. */

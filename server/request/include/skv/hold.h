@@ -1,8 +1,8 @@
 /*
- * hold.h - memory limits: what calls hold in bodies, decoded requests, and answers until sent.
+ * hold.h - memory limits for calls: bodies, decoded requests, and answers until sent.
  *
- * A call that holds more than SKV_HOLD_SMALL bytes is large. Large calls leave a reserve to small
- * ones, and those of one tenant or address leave room for others. Bodies that would exceed a limit
+ * A call that holds more than SKV_HOLD_SMALL bytes is large. Large calls leave a reserve for small
+ * ones, and calls of one tenant or address leave room for others. Bodies that would exceed a limit
  * are refused; allocations of a running call are always counted, and then new calls are refused
  * before they run.
  */

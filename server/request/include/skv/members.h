@@ -1,10 +1,10 @@
 /*
- * members.h - the managers of one store that are there now.
+ * members.h - the present managers of a store.
  *
- * Each that others may share the store with renews a document (skv/nodes.h) and looks at those of
- * the others. One whose document stood still for its lease, on this manager's own clock, is not
- * counted until it moves again. That is advice, for who should own what and for people: what a
- * manager may do is said by its lease of a partition alone.
+ * Each manager that may share the store renews a document (skv/nodes.h) and reads the documents of
+ * the others. A manager whose document stood still for its lease, on this manager's own clock, is
+ * not counted until the document moves again. The list is advice, for the assignment of partitions
+ * and for people: only the lease of a partition permits a manager to act.
  */
 #ifndef SKV_MEMBERS_H
 #define SKV_MEMBERS_H
@@ -23,14 +23,14 @@ struct skv_cluster;
 struct skv_doc;
 struct skv_service;
 
-/* Of documents: "<lease in ms> up <partitions> <peer>", or "drained" in place of "up"; what follows
- * is for later versions. The partitions, as bits in hexadecimal, are those of others that it
- * follows and could own at once; peer is where managers reach it. The version is the counter of
- * renewals. */
+/* Of documents: "<lease in ms> up <partitions> <peer>", or "drained" in place of "up"; further
+ * words are for later versions. The partitions, as bits in hexadecimal, are other managers'
+ * partitions that this manager follows and could own at once; peer is its address for managers. The
+ * version is the counter of renewals. */
 #define SKV_NODE_MEMBER "member"
 
-/* An administrator may move a partition to a member for good: document "home/<number>" of the
- * store, the peer of that member, whatever process has it. */
+/* An administrator may move a partition to a member permanently: document "home/<number>" of the
+ * store, which holds the member's peer address, whichever process has it. */
 #define SKV_HOME "home/"
 
 /* peer[i]: of the member that partition i was moved to; "" = to none. */

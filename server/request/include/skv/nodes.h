@@ -15,7 +15,7 @@
 
 struct skv_cluster;
 
-/* Kinds: the URL of its HTTP port, for clients of the others, and for the others. */
+/* Kinds: the URL of the HTTP port for clients of other managers, and for other managers. */
 #define SKV_NODE_URL "url"
 #define SKV_NODE_PEER "peer"
 /* The token that other managers show it: skv_auth_manager_token. */

@@ -1,4 +1,4 @@
-/* owner.h - tells clients that find the owner themselves who owns what they asked for. */
+/* owner.h - tells clients that route directly which manager owns the partition of their call. */
 #ifndef SKV_OWNER_H
 #define SKV_OWNER_H
 

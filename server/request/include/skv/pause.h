@@ -1,11 +1,11 @@
 /*
- * pause.h - calls that wait while the ownership moves to another manager or the store is not to be
- * reached: for their client a failover is a pause.
+ * pause.h - calls that wait while the ownership moves to another manager or the store is
+ * unreachable: clients see a failover as a pause.
  *
  * A call of a HELD route that ends with such an error is kept, and run again as soon as this
  * manager can answer for its partition; after hold_ms, or as long as its API says, it fails with
- * the error. No thread waits for it, its body counts as held (skv/hold.h). One thread looks at all
- * that wait.
+ * the error. No thread waits for it, its body counts as held (skv/hold.h). One thread checks all
+ * waiting calls.
  */
 #ifndef SKV_PAUSE_H
 #define SKV_PAUSE_H
@@ -36,7 +36,7 @@ struct skv_pause {
 	struct skv_cond wake;
 	struct skv_request *waiting;
 	bool stopping;
-	uint64_t begun_ms; /* the first of those that wait came; 0: none waits */
+	uint64_t begun_ms; /* arrival of the first waiting call; 0: none waits */
 	uint64_t held, failed; /* since then */
 	/* ms, when a call for the partition was last given up; 0: never */
 	atomic_uint_fast64_t gave_up_ms[SKV_MAX_PARTITIONS];
@@ -47,8 +47,9 @@ int skv_pause_start(struct skv_pause *p, struct skv_error *err);
 void skv_pause_stop(struct skv_pause *p);
 /* Takes a call that has ended with `status` if it helps to wait: then it completes later. */
 bool skv_pause_call(struct skv_request *c, int status);
-/* Of a call that has waited and failed: true if it waited as long as it may, or for nobody. Else
- * its result could not be told, because the ownership went just then. */
+/* Returns true if a call that waited and failed has waited as long as it may, or without an owner
+ * to wait for. False: its result could not be returned, because the ownership was lost just
+ * then. */
 bool skv_pause_was_vain(struct skv_request *c);
 /* For an API that answers a call though it failed: for a moment others for the same partition need
  * not wait. */

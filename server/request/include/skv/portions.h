@@ -1,9 +1,10 @@
 /*
  * portions.h - a list that is longer than the core takes at once, cut into portions.
  *
- * The core is asked for one portion after the other, each when the one before it has been answered;
- * nothing holds between two of them. The only loop of this kind: an API names what to ask, and what
- * to do with an answer. No locks: the portion in progress is touched by the thread that runs it.
+ * The core gets one portion after the other, each when the previous one has been answered; no
+ * consistency is guaranteed between two portions. The only loop of this kind: an API provides the
+ * request and the handling of an answer. No locks: the portion in progress is touched by the thread
+ * that runs it.
  */
 #ifndef SKV_PORTIONS_H
 #define SKV_PORTIONS_H

@@ -111,9 +111,10 @@ static inline uint32_t skv_request_partition(const struct skv_request *c)
 {
 	return c->door.where == SKV_NOWHERE ? 0 : c->door.partition;
 }
-/* Returns the owner's address, for a client that goes there by itself. SKV_E_NOT_READY: it will be
- * known soon, or another manager sent the call and asks the next one; SKV_E_NOT_FOUND: nobody
- * publishes an address, or the call is forwarded from here. Never blocks. */
+/* Returns the owner's address, for a client that connects to the owner itself. SKV_E_NOT_READY: the
+ * address will be known soon, or another manager forwarded the call and asks the next one;
+ * SKV_E_NOT_FOUND: nobody publishes an address, or the call is forwarded from here. Never
+ * blocks. */
 int skv_request_owner_url(struct skv_request *c, char out[SKV_URL_MAX]);
 /* The partition that its object was found in, for calls on blocks. */
 struct skv_core *skv_request_core(const struct skv_request *c);
@@ -139,9 +140,9 @@ void skv_request_log(const struct skv_request *c, enum skv_log_level level, cons
 uint64_t skv_request_count(const struct skv_request *c, unsigned code);
 /* Seconds after which a retry may succeed; 0 = retrying does not help. */
 unsigned skv_request_retry_after(int status);
-/* All families of /metrics into c->out, of APIs that nobody has called yet only those of c->api,
- * through which they are asked for. A tenant's caller gets those without names of others' objects.
- * expose.c. */
+/* Writes all families of /metrics into c->out; of APIs without any call yet only those of c->api,
+ * which serves the request. A tenant's caller gets families without names of other tenants'
+ * objects. expose.c. */
 void skv_request_expose(struct skv_request *c);
 /* Replaces words that look like paths of this host by "(path)". */
 void skv_request_scrub(char *message);

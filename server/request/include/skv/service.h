@@ -92,7 +92,7 @@ struct skv_service {
 	struct skv_holds holds; /* bytes held by calls */
 	atomic_bool leaving;  /* every HTTP answer closes its connection */
 	atomic_bool draining; /* new calls are refused */
-	/* Not ready yet, whatever the core says. */
+	/* Not ready yet, even if the core is. */
 	_Atomic enum { HOLDING_NOT, HOLDING, HOLDING_CALLS } holding;
 	bool started;
 };
@@ -125,7 +125,7 @@ void skv_service_change(struct skv_service *s, const struct skv_service_options 
 void skv_service_release_ready(struct skv_service *s);
 /* A new store: until then, calls wait, too. */
 void skv_service_hold_calls(struct skv_service *s);
-/* SKV_E_NOT_READY where calls wait: there is no storage yet, or the first ones are being made. */
+/* SKV_E_NOT_READY while calls wait: no storage exists yet, or the first ones are being made. */
 int skv_service_begun(struct skv_service *s, struct skv_error *err);
 /* SKV_OK if this manager can work now, as in /readyz. Any thread. */
 int skv_service_ready(struct skv_service *s, struct skv_error *err);

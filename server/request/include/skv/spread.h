@@ -1,11 +1,11 @@
 /*
- * spread.h - which partitions this manager may own: it shares them with the others that are there
- * (skv/members.h), as skv_assign says, and says so to the core (skv_cluster_may_own).
+ * spread.h - the partitions that this manager may own: shares them with the other present members
+ * (skv/members.h) by skv_assign, and sets them in the core (skv_cluster_may_own).
  *
- * All managers look at the same: who is there, and who owns what. One that has too much lets go of
- * one partition at a time, to a member that follows it; what is free is taken by who should have
- * it, or after a while by whoever is there. What two of them do at once is settled by the leases of
- * the partitions.
+ * All managers use the same input: the present members and the current owners. A manager with too
+ * many partitions releases one at a time, to a member that follows it. The assigned member takes a
+ * free partition, or after a while any present member. The leases of the partitions decide between
+ * two members that act at once.
  */
 #ifndef SKV_SPREAD_H
 #define SKV_SPREAD_H
@@ -34,7 +34,7 @@ struct skv_spread {
 	bool placed; /* of the thread, as is what follows until `lock` */
 	uint64_t asked_ms;
 	struct skv_spread_of of[SKV_MAX_PARTITIONS];
-	uint32_t given; /* the partition that was let go last, + 1; 0 = it has gone */
+	uint32_t given; /* the partition that was released last, + 1; 0 = taken over */
 	uint64_t given_ms;
 	pthread_t thread;
 	bool started;

@@ -54,7 +54,7 @@ struct skv_tenant {
 struct skv_tenants {
 	struct skv_cluster *cluster;
 	bool on;          /* set once: there are tokens, and a store */
-	atomic_bool read; /* `v` is what the store said */
+	atomic_bool read; /* `v` is the store's answer */
 	struct skv_rwlock lock;
 	struct skv_arena arena;  /* protected by lock, as the next two: what `v` refers to */
 	struct skv_tenant *v;
@@ -69,18 +69,18 @@ void skv_tenants_init(struct skv_tenants *t);
 void skv_tenants_destroy(struct skv_tenants *t);
 /* Makes the documents of the store count from now on. Called before the first call. */
 void skv_tenants_use_store(struct skv_tenants *t, struct skv_cluster *cluster);
-/* Reads the documents again; blocks on the store. A bad one is passed over. Those known stay if it
- * fails. */
+/* Reads the documents again; blocks on the store. An invalid document is skipped. On failure the
+ * known ones stay. */
 int skv_tenants_read(struct skv_tenants *t, struct skv_error *err);
 
-/* Replaces what is said of a tenant. Durable when it returns. Blocks. SKV_E_CONFLICT: there is no
- * tokens file, or another tenant owns one of the objects. SKV_E_TOO_MANY. */
+/* Replaces a tenant's document. Durable on return. Blocks. SKV_E_CONFLICT: no tokens file exists,
+ * or another tenant owns one of the objects. SKV_E_TOO_MANY. */
 int skv_tenants_put(struct skv_tenants *t, const char *name, const struct skv_tenant_spec *spec,
 		    bool *created, struct skv_error *err);
 /* SKV_E_NOT_FOUND. */
 int skv_tenants_delete(struct skv_tenants *t, const char *name, struct skv_error *err);
-/* Copies in `a`, in order of their names; `name` NULL: a page of all, and *next where they go on,
- * else one, whatever the page. SKV_E_NOT_FOUND. */
+/* Lists copies in `a`, in order of names; `name` NULL: a page of all, with *next for the following
+ * page; else that tenant only, ignoring the page. SKV_E_NOT_FOUND. */
 int skv_tenants_list(struct skv_tenants *t, const char *name, const struct skv_page *page,
 		     struct skv_arena *a, struct skv_tenant_view **out, uint32_t *n,
 		     const char **next, struct skv_error *err);
@@ -129,9 +129,9 @@ bool skv_tenant_sees(struct skv_request *c, enum skv_owned kind, const char *nam
 int skv_tenant_use(struct skv_request *c, enum skv_owned kind, const char *name);
 /* May the caller, an administrator, change it? Errors as above. */
 int skv_tenant_change(struct skv_request *c, enum skv_owned kind, const char *name);
-/* May the caller make an object of this name, in what all tenants share names of? Those of a tenant
- * begin with its own and a colon, so nobody learns what names others have. SKV_E_FORBIDDEN, field
- * "name". */
+/* Checks whether the caller may make an object of this name in a namespace that all tenants share.
+ * A tenant's names begin with its own name and a colon, so no tenant learns the names of others.
+ * SKV_E_FORBIDDEN, field "name". */
 int skv_tenant_names(struct skv_request *c, const char *name);
 /* Makes a group that does not exist the caller's own, before it is made; *claimed: it was not
  * before. Nothing for an operator. SKV_E_FORBIDDEN: skv_tenant_names, or it is there, and somebody
@@ -141,8 +141,8 @@ int skv_tenant_claim(struct skv_request *c, const char *group, bool *claimed);
 void skv_tenant_disclaim(struct skv_request *c, const char *group);
 /* Fills in what the tenant has now. */
 void skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t);
-/* Limits a page to what the caller sees; as long as the call. Another manager that asks for a
- * tenant sees what that one does. */
+/* Limits a page to the objects that the caller may see; valid as long as the call. Another manager
+ * that asks on behalf of a tenant sees that tenant's objects. */
 void skv_tenant_page(struct skv_request *c, struct skv_page *page);
 /* May the caller, an administrator, see and change tokens of this tenant? */
 bool skv_tenant_is_own(const struct skv_request *c, const char *tenant);

@@ -1,10 +1,10 @@
 /*
- * tokens.h - bearer tokens in the store: every manager of it accepts them.
+ * tokens.h - bearer tokens in the store: every manager of the store accepts them.
  *
  * Each is a document "token/NAME" with one line of token.h, or two while a token is replaced and
- * the one before is still accepted. They count only beside a tokens file, which has the first
- * administrator's. A thread of each manager reads them every SKV_TOKENS_EVERY_MS; the one that
- * changes them, at once.
+ * the previous one is still accepted. Stored tokens count only beside a tokens file, which has the
+ * first administrator's. A thread of each manager reads them every SKV_TOKENS_EVERY_MS; the manager
+ * that changes them, at once.
  */
 #ifndef SKV_TOKENS_H
 #define SKV_TOKENS_H

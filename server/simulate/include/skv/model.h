@@ -29,8 +29,8 @@ struct skv_model_bytes {
 	uint32_t ranks; /* stored ranks: TP, or 1 for MLA */
 };
 
-/* Models whose shape is known, a NULL name at the end. Shapes are those of the
- * models' published config.json. */
+/* Models of known shape, a NULL name at the end. The shapes are from the models' published
+ * config.json. */
 extern const struct skv_model skv_models[];
 /* NULL: not in the list. */
 const struct skv_model *skv_model_find(const char *name);

@@ -2,8 +2,8 @@
  * tls.h - the server's certificates: TLS 1.2 and 1.3 on its ports, clients known by certificate.
  *
  * A process has one certificate chain and key for all its ports, because libmicrohttpd's callback
- * for them has no argument: they belong to the process. A reload takes effect for new connections;
- * established ones go on.
+ * for certificates has no argument. A reload takes effect for new connections; established ones
+ * continue.
  *
  * Life cycle: load before the ports are opened - reload at any time, any thread - unload when no
  * session is left.
@@ -38,15 +38,15 @@ struct skv_tls_files {
 int skv_tls_load(const struct skv_tls_files *f, struct skv_error *err);
 /* Are there certificates? */
 bool skv_tls_loaded(void);
-/* Reads the files again, if there are certificates; *changed (may be NULL): they are new ones. On
- * failure the old ones stay. */
+/* Reads the files again, if there are certificates; *changed (may be NULL): the certificates are
+ * new. On failure the old ones stay. */
 int skv_tls_reload(bool *changed, struct skv_error *err);
 /* End of the certificate's validity, seconds since 1970; 0: none is loaded. */
 uint64_t skv_tls_expires(void);
 void skv_tls_unload(void);
 
-/* For MHD_OPTION_HTTPS_CERT_CALLBACK2: the chain and key that are current. Asks the client for its
- * certificate too, if there are CAs for them. */
+/* For MHD_OPTION_HTTPS_CERT_CALLBACK2: returns the current chain and key. Also requests the
+ * client's certificate, if CAs for clients are set. */
 int skv_tls_retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
 		     gnutls_pcert_st **chain, unsigned *n_chain, gnutls_ocsp_data_st **ocsp,
 		     unsigned *n_ocsp, gnutls_privkey_t *key, unsigned *flags);

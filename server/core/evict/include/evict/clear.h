@@ -25,9 +25,10 @@ uint64_t clear_blocks(const struct change *ch);
 #define ANY_VOLUME UINT32_MAX
 uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t volume,
 		       uint32_t blocks);
-/* Are there retired instances not swept yet, or whose record is not durable yet? */
+/* Returns true if retired instances exist that are not swept yet, or whose record is not durable
+ * yet. */
 bool retired_left(const struct partition *p, const struct group *g, uint32_t volume);
-/* Sweeps one portion. True if there is more to do at once. */
+/* Sweeps a portion. Returns true if more work is due now. */
 bool retired_go_on(struct partition *p);
 /* Unlinks the swept ones, for retired_free, which needs no lock. */
 struct instance *retired_take_swept(struct partition *p);

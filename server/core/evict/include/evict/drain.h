@@ -8,8 +8,8 @@
 
 struct skv_file_info;
 
-/* Evicts a portion of what draining files still hold, and chooses files to drain if the capacity is
- * less than the files' sizes. True if there is more to do at once. */
+/* Evicts a portion of the blocks left in draining files, and chooses files to drain if the capacity
+ * is less than the files' sizes. Returns true if more work is due now. */
 bool drains_go_on(struct partition *p, struct portion volumes);
 /* Returns the reason why a file's drain waits, for display; "" = none. */
 const char *drain_waits_for(const struct volume *s, const struct volume_file *f,

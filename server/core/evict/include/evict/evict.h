@@ -10,8 +10,8 @@
 
 #include <model/partition.h>
 
-/* Blocks that would take the room of victims, head first, of a caller who can do without some: a
- * policy that admits is asked about each. An eviction ends at the first that is refused. */
+/* Blocks that would take the room of victims, head first, of a caller that can do without some of
+ * them: a policy that admits decides about each. An eviction ends at the first refused block. */
 struct newcomers {
 	const struct group *group; /* theirs; NULL = any, of which nothing is known */
 	const uint64_t *hash;      /* [n]; n 0 = nothing is known of them */
@@ -55,8 +55,8 @@ bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t b
 /* The same for blocks with an older generation; for policies ordered by birth. */
 bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint64_t blocks);
 /* Keeps some slots free in every class used lately, so that starts rarely wait, and so that a start
- * right after a recovery finds slots not covered by a lease horizon. True if there is more to do at
- * once. */
+ * right after a recovery finds slots not covered by a lease horizon. Returns true if more work is
+ * due now. */
 bool evict_ahead(struct partition *p, struct portion volumes, struct portion groups);
 /* The same behind a start that has taken slots of the class: as many go as it took, so that a full
  * storage keeps its free slots however fast it is written. */

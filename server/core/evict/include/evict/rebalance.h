@@ -23,8 +23,8 @@ void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, con
 /* Called after evictions for slots of the class: takes slabs from other classes if theirs are
  * older. */
 void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w);
-/* The block was picked: also picks the blocks that share its segments, without which its slots of
- * the class do not come free. Returns how many come free. */
+/* Picks the blocks that share segments with a picked block, because its slots do not become free
+ * without them. Returns the number of slots that become free. */
 uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t volume,
 			    uint32_t class_id, const struct block *b, const struct evict_for *w,
 			    uint64_t now);

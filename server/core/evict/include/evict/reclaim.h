@@ -11,7 +11,7 @@
 struct group;
 struct partition;
 
-/* Does what the group's watermarks and limits require. True if there is more to do at once. */
+/* Applies the group's watermarks and limits. Returns true if more work is due now. */
 bool reclaim_group(struct partition *p, struct group *g);
 /* The same for the watermarks of a storage. */
 bool reclaim_volume(struct partition *p, uint32_t volume);

@@ -54,11 +54,11 @@ void record_end(struct skv_buf *out, const struct session *s, enum skv_session_s
  * many. */
 size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r,
 		     size_t n, uint64_t now);
-/* Writes the leading slots that belong to one instance, as many as there are of n; returns how
- * many. The old ones may be leased so long after this record. */
 /* Progress of the file's scrub; nothing where there was none. */
 void record_checked(struct skv_buf *out, const struct partition *p, const struct volume *v,
 		    const struct volume_file *f);
+/* Writes the leading slots, of n, that belong to one instance; returns their number. The old slots
+ * may be leased for leased_ms after the record. */
 size_t record_moved(struct skv_buf *out, const struct partition *p, const struct move_slot *v,
 		    size_t n, uint64_t leased_ms);
 /* Horizon of the current ownership; `clean`: an orderly shutdown follows. */

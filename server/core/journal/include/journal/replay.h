@@ -56,7 +56,7 @@ int replay_records_from(struct replay *r, const void *bytes, size_t n, size_t *a
 			struct skv_error *err);
 /* A record of an instance that is not registered: it is skipped, and remembered. */
 int replay_orphan(struct replay *r);
-/* After the last of them, whatever they said. */
+/* Ends the replay after the last record, with any result. */
 int replay_close(struct replay *r, int rc, struct skv_error *err);
 
 static inline struct skv_key get_key(struct skv_rd *r)

@@ -12,8 +12,9 @@ struct skv_buf;
 void snapshot_abort(struct partition *p);
 /* Under the write lock, by the committer between two batches. */
 void snapshot_begin(struct partition *p, uint64_t barrier);
-/* Copies so many chunks at most. SKV_PENDING: there are more. *out, for the caller to destroy, has
- * all copied bytes once they are a slice, or the last ones. SKV_E_NOMEM: it has failed. */
+/* Copies at most `most` chunks. SKV_PENDING: more are left. *out, which the caller destroys, gets
+ * all copied bytes once they fill a slice, or are the last ones. SKV_E_NOMEM: the snapshot has
+ * failed. */
 int snapshot_copy(struct partition *p, uint32_t most, size_t slice, struct skv_buf *out);
 /* The other records, once all chunks were copied; for the caller to destroy. */
 void snapshot_take_tail(struct partition *p, struct skv_buf *leases, struct skv_buf *tail);

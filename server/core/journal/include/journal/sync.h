@@ -24,7 +24,8 @@ bool sync_ask(struct skv_core *c);
 bool sync_now(struct skv_core *c);
 /* Collects a finished sync of the thread, if any. False: it failed. */
 bool sync_collect(struct skv_core *c);
-/* Applies what a sync covers: a portion, releasing the lock in between; or all. No lock held. */
+/* Applies the changes that a sync covers: a portion, releasing the lock between portions; or all.
+ * No lock held. */
 void sync_apply(struct skv_core *c, bool all);
 /* Under the write lock, while no round runs: drops what waited for a sync, together with the
  * partition. */

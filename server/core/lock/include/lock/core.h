@@ -47,8 +47,8 @@ struct core_events {
 	void (*volume_freed)(struct partition *p);
 	/* Under the write lock: the partition ends. Fails what waits without a record. */
 	void (*fail_waiting)(struct partition *p, int status, const char *text);
-	/* Under the write lock, before it is released: other partitions may learn what has changed
-	 * in this one. */
+	/* Called under the write lock, before its release: other partitions may need to know this
+	 * partition's changes. */
 	void (*unlocking)(struct partition *p);
 };
 

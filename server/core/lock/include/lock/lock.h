@@ -16,10 +16,9 @@ struct completion {
 void core_lock(struct skv_core *c) SKV_ACQUIRES(c->lock);
 /* Releases the write lock, then runs the completions queued under it. */
 void core_unlock(struct skv_core *c) SKV_RELEASES(c->lock);
-/* Before block i of a long change, of a portion that takes some microseconds: lookups that wait
- * come in, nobody who writes does. Each block must be wholly changed, or not at all; nothing that
- * the caller knows becomes untrue, but for marks of blocks. Without the write lock, as while
- * loading, it does nothing. */
+/* Called before block i of a long change, in portions of some microseconds: admits waiting lookups,
+ * but no writers. Each block must be changed wholly, or not at all; the caller's knowledge stays
+ * valid, except for marks of blocks. Without the write lock, as while loading, does nothing. */
 #define READ_PORTION 32u
 void core_let_read(struct skv_core *c, size_t i);
 /* Under the write lock: w->done is called with the status after the unlock. */

@@ -28,8 +28,8 @@ void one_destroy(struct skv_core *c);
 enum skv_core_state one_state_get(const struct skv_core *c);
 int one_ready(struct skv_core *c, struct skv_error *err);
 int one_may_answer(const struct skv_core *c);
-/* May what was found out here since `given_up` was read still be told? Counts in *ready if it is
- * READY: one that is not says nothing. */
+/* Checks whether a result found here since `given_up` was read may still be returned. Counts the
+ * partition in *ready if it is READY; otherwise it has no say. */
 bool one_may_tell(const struct skv_core *c, uint32_t *ready);
 void one_tick(struct skv_core *c);
 int one_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err);

@@ -19,7 +19,8 @@ bool turn_try(struct skv_core *c);
 void turn_leave(struct skv_core *c);
 /* Has the checkpointer write a checkpoint soon. */
 void checkpoint_ask(struct skv_core *c);
-/* The next one has what was asked for until now: its snapshot has begun. Under the core's lock. */
+/* Marks all checkpoints requested until now as covered by the next one, whose snapshot has begun.
+ * Under the core's lock. */
 void checkpoint_begun(struct skv_core *c);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * damage.h - slots whose bytes are damaged, or were reported to be.
  *
- * *Hidden* ones are damaged: they are not read, the copy in their group's fast tier is, and movers
- * give them another place. Blocks without such a copy are removed instead and are never here. The
- * others are *suspects*: reported by callers that may not delete, until a mover has checked them.
- * Entries are found by generation, which names one slot of the partition, and are in memory only:
- * after a restart the next reader or scrub reports them again. Under the write lock; damage_hides
- * under the read lock.
+ * *Hidden* slots are damaged: readers get the copy in the group's fast tier instead, and movers
+ * give them another location. Blocks without such a copy are removed and never listed here. The
+ * other slots are *suspects*: reported by callers that may not delete, until a mover has checked
+ * them. Entries are found by generation, which identifies a slot of the partition, and are in
+ * memory only: after a restart the next reader or scrub reports them again. Under the write lock;
+ * damage_hides under the read lock.
  */
 #ifndef SKV_CORE_MODEL_DAMAGE_H
 #define SKV_CORE_MODEL_DAMAGE_H

@@ -25,9 +25,9 @@ uint32_t name_hash(const char *name, const char *more);
 struct group *group_find(const struct partition *p, const char *name);
 int volume_find(const struct partition *p, const char *name); /* index or -1 */
 
-/* Where a name is, or would be, in the partition's sorted arrays: in `group`, `volume_order` and
- * `inst`. Instances are sorted by tenant, id and number; the one that is registered under a name
- * has the greatest number, those before it are dropped. */
+/* Return the position that a name has, or would have, in the partition's sorted arrays: in `group`,
+ * `volume_order` and `inst`. Instances are sorted by tenant, id and number; the registered instance
+ * of a name has the greatest number, earlier ones are dropped. */
 size_t group_place(const struct partition *p, const char *name);
 size_t volume_place(const struct partition *p, const char *name);
 size_t instance_place(const struct partition *p, const char *tenant, const char *id,

@@ -34,10 +34,10 @@ void index_expect(const struct partition *p, const struct instance *inst,
 		  const struct skv_key *keys, uint32_t n);
 /* Tables grow by a quarter; by doubling while the partition is `roomy`, for many keys at once. */
 int index_insert(struct partition *p, struct instance *inst, const struct block *b);
-/* Indexes all entries in use of the instance's chunks anew: many at once for a quarter of what
- * index_insert takes. Tables are six sevenths full; of a roomy partition four, so that keys that
- * come and go move few others. SKV_E_CONFLICT: two have one key; SKV_E_NOMEM: nothing is
- * indexed. */
+/* Indexes all entries in use of the instance's chunks anew: many at once for a quarter of
+ * index_insert's time. Tables are six sevenths full; of a roomy partition four, so that inserted
+ * and removed keys move few others. SKV_E_CONFLICT: two entries have the same key; SKV_E_NOMEM:
+ * nothing is indexed. */
 int index_build(struct partition *p, struct instance *inst);
 /* The partition is not roomy any more: tables are made six sevenths full. Out of memory: they
  * stay. */

@@ -1,8 +1,8 @@
 /*
- * layouts.h - how many layouts, sizes of slots, the instances of a storage's groups have together,
- * and how many more would find a slab there.
+ * layouts.h - counts the layouts (sizes of slots) of all instances of a storage's groups, and how
+ * many more layouts would get a slab there.
  *
- * Each layout needs a slab of its own. Counts only those who are registered: nothing is refused.
+ * Each layout needs a slab of its own. Counts registered instances only; refuses nothing.
  */
 #ifndef SKV_CORE_MODEL_LAYOUTS_H
 #define SKV_CORE_MODEL_LAYOUTS_H

@@ -73,8 +73,8 @@ static inline uint64_t mark_make(uint64_t use, uint32_t freq, uint64_t lease_end
 	       lease;
 }
 
-/* The first use that a lease with this end can be kept beside: more than a quarter of an hour
- * before it there is none. */
+/* Returns the earliest use that a mark can hold beside a lease with this end: at most a quarter of
+ * an hour before the end. */
 static inline uint64_t mark_least_use(uint64_t lease_end)
 {
 	const uint64_t span = (MARK_LEASE_MAX - 1) * MARK_LEASE_UNIT;

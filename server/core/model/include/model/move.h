@@ -59,15 +59,15 @@ struct move {
 struct move *move_find(const struct partition *p, struct skv_key id);
 /* Is a move of that slot of the block open? */
 bool move_has(const struct partition *p, const struct block *b, uint32_t spec);
-/* The block, if its slot is still the committed one that the move began with; else NULL. So nobody
- * has written there since, and what the mover has read is what was committed. */
+/* Returns the block if its slot is still the committed one that the move began with, else NULL.
+ * Then nobody has written there since, and the mover has read the committed bytes. */
 struct block *move_source(const struct partition *p, const struct move_slot *m);
 void move_add(struct partition *p, struct move *m); /* takes ownership */
 /* Gives up a target, free after hold_until (0 = now). */
 void move_give_up(struct partition *p, const struct move_slot *m, uint64_t hold_until);
 /* Forgets the move, whose targets are given up or have owners. */
 void move_destroy(struct partition *p, struct move *m);
-/* The file whose portion it verifies; NULL: none, or gone. */
+/* Returns the file whose portion the move verifies; NULL: none, or gone. */
 struct volume_file *move_checks_file(const struct partition *p, const struct move *m);
 /* Ends moves whose deadline has passed: their targets are held. */
 void moves_expire(struct partition *p, uint64_t now);

@@ -174,7 +174,8 @@ struct instance *instance_by_id(const struct partition *p, uint32_t id);
  * older records may still need it. */
 void partition_set_dropped(struct partition *p, uint32_t id);
 void partition_remove_instance(struct partition *p, struct instance *inst);
-void instances_free(struct partition *p); /* with the partition, whose devices may be gone */
+/* Frees all, with the partition, whose devices may be gone. */
+void instances_free(struct partition *p);
 /* `by`, of the same registration and not linked, takes the place of `of`. */
 void partition_replace_instance(struct partition *p, struct instance *of, struct instance *by);
 /* A new empty instance with the same registration, not linked; NULL = out of memory. */

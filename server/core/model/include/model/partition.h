@@ -145,7 +145,7 @@ struct partition {
 	} damage;
 	struct { /* ops/damage.c */
 		uint64_t again_at; /* boot time ms: the ticker's next look */
-		uint64_t paced_at; /* and when so many more reports were last allowed at once: */
+		uint64_t paced_at; /* and time at which that many more reports were last allowed: */
 		uint32_t allowed;
 	} reports;
 
@@ -212,12 +212,12 @@ struct partition {
 	bool lossy;
 	bool loading; /* nothing is in eviction queues yet */
 	bool roomy; /* loading what the store has: tables of indexes double, until index_fit */
-	bool learning; /* a standby's: policies are told of births and evictions as they come */
-	/* Ends of the journal: of what is appended; of what survives a power loss; as it was
+	bool learning; /* of a standby: policies learn births and evictions as they are replayed */
+	/* Ends of the journal: of appended records; of records that survive a power loss; as
 	 * loaded. */
 	struct journal_end end, durable, loaded;
-	/* Ticker only: the number that directories were asked to note, and when they are asked
-	 * again. */
+	/* Ticker only: the number that directories were asked to note, and the time of the next
+	 * request. */
 	uint64_t noted, note_at;
 	struct snapshot snap;
 	uint64_t checkpoint_bytes; /* of the newest checkpoint, */

@@ -15,7 +15,7 @@ int policy_check(const struct skv_group_spec *g, struct skv_error *err);
  * portions. SKV_E_NOMEM changes nothing. */
 int policy_set(struct partition *p, struct group *g);
 void policy_unset(struct group *g);
-/* Requeues one portion. True if there is more to do at once. */
+/* Requeues a portion. Returns true if more work is due now. */
 bool policy_go_on(struct partition *p, struct portion groups);
 
 #endif

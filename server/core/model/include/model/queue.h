@@ -67,10 +67,10 @@ void evict_consider(struct partition *p, struct block *b);
  * child, is in the same queues, the block is kept out: the child goes first anyway, so most inner
  * blocks are never queued. */
 void evict_consider_above(struct partition *p, struct block *b, const struct block *child);
-/* After a load: queues each of n blocks, 0..EVICT_CHAINS, and those above it as long as they have
- * no other live child, most of which it stands for. Give it once each block that has not one live
- * child but none or several; so each block is seen once. Where blocks have come and gone a chain
- * lies scattered in memory: several are climbed in turns, while the next of each is fetched. */
+/* Queues, after a load, each of n blocks, 0..EVICT_CHAINS, and the blocks above it as long as they
+ * have no other live child. Pass each block with no live child, or with several, exactly once; so
+ * each block is seen once. A chain may lie scattered in memory: several chains are climbed in turn,
+ * while the next block of each is prefetched. */
 #define EVICT_CHAINS 16u
 void evict_load_chains(struct partition *p, struct block *const *first, uint32_t n);
 /* The block has no live children any more: for policies that evict leaves. */
@@ -93,8 +93,8 @@ void evict_expect(const struct block *b);
 /* Counts a block that is committed at once, and reports it to its policy. `last`: the last one of
  * its chain that is written together. */
 void evict_born(struct partition *p, struct block *b, bool last);
-/* A record says that the block goes: a standby's policy learns of it. (Whether it was evicted or
- * deleted it does not say.) */
+/* Called when a record removes the block, so that a standby's policy learns of it. The record does
+ * not distinguish eviction from deletion. */
 void evict_followed(const struct partition *p, struct block *b);
 /* Hands an existing block to its policy: after a restart, or (`own` false) after a change of
  * policy. */

@@ -75,8 +75,9 @@ int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t 
 /* May the tenant have one more instance, or page space? SKV_E_QUOTA, field "max_instances" or
  * "max_spaces". Any thread. */
 int rules_room(struct tenant_rules *r, const char *tenant, bool space, struct skv_error *err);
-/* n more blocks at `now_us`, of any clock that only grows. A second's pass at once, and what is
- * more than that if nothing is owed: then it is. False: not now. Any thread. */
+/* Charges n blocks at `now_us`, of any clock that only grows. A second's worth passes at once; a
+ * larger call passes if nothing is owed, and the excess is then owed. Returns false if the call
+ * must wait. Any thread. */
 bool rules_pass(struct tenant_rules *r, const char *name, uint32_t n, uint64_t now_us);
 /* Before a call on n blocks: SKV_E_TOO_MANY, which is counted, if they may not pass now. Any
  * thread. */

@@ -1,4 +1,4 @@
-/* session.h - write sessions, from start to finish, and what is remembered of ended ones. */
+/* session.h - write sessions, from start to finish, and the memory of ended ones. */
 #ifndef SKV_CORE_MODEL_SESSION_H
 #define SKV_CORE_MODEL_SESSION_H
 
@@ -45,7 +45,8 @@ struct session {
 	uint32_t deadline_ms; /* full duration */
 	uint32_t grace_ms;    /* grace after the deadline, if longer than the manager's */
 	uint64_t created_ms;  /* birth clock (birth.h) */
-	uint64_t generation;  /* of the first written block; the others have the following ones */
+	/* Of the first written block; the other blocks have the following generations. */
+	uint64_t generation;
 	uint64_t forget_at;
 	uint32_t specs; /* requested */
 	uint32_t n_keys;

@@ -25,8 +25,8 @@ static inline struct block *block_get(const struct partition *p, uint32_t id)
 /* A new, indexed entry without slots, or NULL (out of memory). Reserves room in the eviction
  * queues, so that queueing it later cannot fail. */
 struct block *block_make(struct partition *p, struct instance *inst, struct skv_key key);
-/* While loading: a chunk whose places are nobody's, for block_restore, until table_restored gives
- * those that are left to block_make. NULL: out of memory. */
+/* Returns, while loading, a chunk with unassigned places for block_restore; table_restored gives
+ * the remaining places to block_make. NULL: out of memory. */
 struct chunk *table_restore(struct partition *p, struct instance *inst);
 void table_restored(struct partition *p, struct chunk *c);
 /* As block_make, at that place, which nobody has; not indexed before index_build. */
@@ -60,8 +60,8 @@ uint64_t block_lease(const struct partition *p, const struct instance *inst, con
 uint64_t block_own_lease(const struct partition *p, const struct block *b);
 /* The lowest generation of its slots, 0 if it has none. */
 uint64_t block_generation(const struct instance *inst, const struct block *b);
-/* Adds to the count of blocks with a committed slot; those of a retired instance count for
- * nobody. */
+/* Adds to the count of blocks with a committed slot; blocks of a retired instance are not
+ * counted. */
 void blocks_count(struct partition *p, struct instance *inst, int64_t by);
 
 #endif

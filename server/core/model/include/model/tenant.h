@@ -1,9 +1,9 @@
 /*
- * tenant.h - a tenant in a partition: what its instances use of each storage, and have.
+ * tenant.h - a tenant in a partition: the usage of its instances, in each storage and in all.
  *
- * Its limits hold for all partitions of the process together: its rule has the sums
- * (model/rules.h). Who changes what it has here calls tenant_touch; when the partition's lock is
- * released the sums learn of it (tenants_tell).
+ * A tenant's limits apply to all partitions of the process together: its rule has the sums
+ * (model/rules.h). A function that changes a tenant's usage calls tenant_touch; when the
+ * partition's lock is released the sums are updated (tenants_tell).
  */
 #ifndef SKV_CORE_MODEL_TENANT_H
 #define SKV_CORE_MODEL_TENANT_H
@@ -45,7 +45,7 @@ struct tenant {
 	 * limit. */
 	uint64_t turn;
 	/* Of a search for victims (evict/tenant_share.c), or of tenant_part: */
-	/* Bytes in what is searched, removed ones not counted; goes down with each victim. */
+	/* bytes in the searched storages, without removed ones; decreases with each victim */
 	uint64_t used;
 	uint64_t share; /* of its room */
 };
@@ -63,7 +63,7 @@ void tenant_removing_add(struct tenant *t, uint32_t volume, int64_t bytes);
 void tenant_count(const struct instance *inst, int sign);
 /* After a change of what it has. */
 void tenant_touch(struct tenant *t);
-/* The sums learn what all tenants of the partition have now. */
+/* Updates the sums with the current usage of all tenants of the partition. */
 void tenants_tell(struct partition *p);
 /* Return the tenant's usage here, and its usage in other partitions. */
 uint64_t tenant_has(const struct tenant *t, enum tenant_thing what);

@@ -28,8 +28,8 @@ void tier_link(struct partition *p, struct group *g);
 void tier_unlink(struct partition *p, struct group *g);
 /* Of the instance, if it is registered with the same specs, and not being deleted; else NULL. */
 struct instance *tier_copies(const struct partition *p, const struct instance *inst);
-/* The committed copy of that spec of the block, in its copy instance (NULL is allowed); NULL =
- * there is none. Its storage may be gone. */
+/* Returns the committed copy of that spec of the block, in its copy instance (NULL is allowed), or
+ * NULL. The copy's storage may be gone. */
 const struct slot *tier_copy(const struct partition *p, const struct instance *copies,
 			     const struct block *b, uint32_t spec);
 

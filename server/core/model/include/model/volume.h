@@ -85,9 +85,9 @@ struct volume {
 	/* Slabs that were closed for other classes, with slots that wait for leases (rebalance.c):
 	 * their bytes, and boot time ms when the last of these leases ends. */
 	uint64_t waiting_bytes, waiting_until;
-	/* Units [from, end) of a file, closed for another class, whose pinned blocks movers shall
-	 * copy elsewhere; end 0: none. The movers' search goes on at `unit`, `slot`, not before
-	 * again_at. Without success until then the slabs are opened again. */
+	/* Units [from, end) of a file, closed for another class, whose pinned blocks movers must
+	 * copy elsewhere; end 0: none. The movers' search continues at `unit`, `slot`, not before
+	 * again_at. Without success by that time the slabs are opened again. */
 	struct {
 		uint32_t file, from, end, unit, slot;
 		uint64_t again_at, until;
@@ -107,8 +107,8 @@ bool place_slab(const struct partition *p, uint32_t volume, struct skv_slab_plac
 /* The entry whose slot that is; NULL: none, or the number is too great. */
 struct block *slot_block(const struct partition *p, uint32_t volume, uint32_t slab, uint64_t index);
 void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t hold_until);
-/* The storage of an instance whose clients name slots by offset: one spec, on one counted storage.
- * -1: not such an instance. */
+/* Returns the storage of an instance whose clients name slots by offset: one spec, on one counted
+ * storage. -1: not such an instance. */
 int volume_of_offsets(const struct partition *p, const struct instance *inst);
 /* The files that the locations of one answer refer to. */
 struct file_table {
@@ -132,7 +132,7 @@ void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint
 /* Layout of an instance's spec in the storage's files. */
 struct geometry volume_geometry(const struct volume *sp, const struct skv_instance_spec *i,
 				uint32_t spec);
-/* Alignment of slots whose instance is unknown (holds), where there are no chunks. */
+/* Returns the alignment of slots whose instance is unknown (holds), in a storage without chunks. */
 uint64_t stride_align(uint64_t stride, bool numbered);
 /* Does a slot of the spec fit into the storage's slab files, alignment included? */
 bool volume_fits(const struct volume *sp, const struct skv_instance_spec *i, uint32_t spec);

@@ -1,11 +1,11 @@
 /*
- * wish.h - blocks that are wanted elsewhere, for movers to copy or move (ops/copy.c).
+ * wish.h - blocks that movers should copy or move to another storage (ops/copy.c).
  *
  * Two rings. *Noted* are guesses: blocks that are used often and have no copy in their group's fast
- * tier; the newest WISHES are kept. *Asked* are those that somebody has asked for by name
- * (ops/want.c): where WISHES of them wait, more are refused. None is noted twice within
- * WISH_REST_MS, or asked for while it waits. Nothing of them is durable: whoever takes one looks at
- * the block. Any thread that has the partition's lock, for reading.
+ * tier; the newest WISHES are kept. *Asked* wishes name blocks that a caller has requested
+ * (ops/want.c); while WISHES of them wait, more are refused. A block is not noted twice within
+ * WISH_REST_MS, nor asked for while it waits. Wishes are not durable: the taker of a wish checks
+ * the block. Any thread that holds the partition's lock for reading.
  */
 #ifndef SKV_CORE_MODEL_WISH_H
 #define SKV_CORE_MODEL_WISH_H
@@ -28,7 +28,7 @@ enum wish_kind { WISH_ASKED, WISH_NOTED, WISH_KINDS };
 struct wish {
 	struct skv_key key;
 	uint32_t instance; /* durable number of the instance */
-	/* Of asked ones: */
+	/* Of asked wishes only: */
 	uint32_t to;    /* volume, or WISH_ANYWHERE in the fast tier */
 	/* The volume is one of its group: the block is to lie there. Else it is to have a copy
 	 * there. */
@@ -50,7 +50,7 @@ uint32_t wishes_waiting(const struct partition *p, enum wish_kind kind);
 bool wish_next(const struct partition *p, enum wish_kind kind, struct wish *out);
 /* Takes the oldest. */
 void wish_taken(const struct partition *p, enum wish_kind kind);
-/* The oldest asked one is `wish` from now on, and waits behind the others. */
+/* Replaces the oldest asked wish by `wish`, and moves it behind the others. */
 void wish_again(const struct partition *p, const struct wish *wish);
 
 #endif

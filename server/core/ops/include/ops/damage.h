@@ -10,12 +10,11 @@ struct move;
 struct partition;
 struct skv_move_finish_req;
 
-/* Acts on what a mover has read of the move's slots: hides those that are damaged, forgets
- * suspects that are not. Returns how many were hidden; *last is the change to wait for, NULL =
- * none. */
+/* Applies a mover's findings about the move's slots: hides damaged slots, forgets suspects that are
+ * sound. Returns how many were hidden; *last is the change to wait for, NULL = none. */
 uint32_t damages_settle(struct partition *p, const struct move *m,
 			const struct skv_move_finish_req *req, struct change **last);
-/* The ticker: forgets slots that are gone, and removes hidden ones that lost their copy. */
+/* Forgets slots that are gone, and removes hidden ones that lost their copy. Ticker only. */
 void damages_go_on(struct partition *p, uint64_t now);
 
 /* scrub.c: progress of a slab file's scrub. */

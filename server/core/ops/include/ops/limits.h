@@ -9,17 +9,17 @@ struct partition;
 struct plan;
 struct skv_error;
 
-/* How far an attempt goes: what is free only; eviction; eviction of soft-pinned blocks too. */
+/* The means of an attempt: free slots only; eviction; eviction of soft-pinned blocks too. */
 enum effort { FREE, EVICT, EVICT_SOFT_PINS };
 
 /* Checks the limits that evict nothing: the tenant's sessions, the group's blocks. SKV_OK,
  * SKV_E_TOO_MANY ("max_sessions"), SKV_E_QUOTA ("max_blocks"). */
 int limits_fixed(struct partition *p, struct plan *plan, struct skv_error *err);
-/* Checks the others, and evicts for the first that is reached: SKV_OK, TRY_WAIT_QUOTA,
- * TRY_WAIT_TENANT (what counts is on its way out), SKV_E_QUOTA. */
+/* Checks the other limits, and evicts for the first that is reached: SKV_OK, TRY_WAIT_QUOTA,
+ * TRY_WAIT_TENANT (counted blocks are being removed), SKV_E_QUOTA. */
 int limits_check(struct partition *p, struct plan *plan, struct skv_error *err);
-/* May the plan's bytes go to storages of this type? If not, makes room: *coming tells whether some
- * is under way. */
+/* Checks whether the plan's bytes may go to storages of this type. If not, makes room; *coming:
+ * room is being made. */
 bool limits_type(struct partition *p, struct plan *plan, const char *type, enum effort effort,
 		 bool *coming);
 /* All blocks of the partition's groups, with those being written. */

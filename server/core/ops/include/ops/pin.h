@@ -7,7 +7,7 @@
 #include <model/partition.h>
 #include <journal/change.h>
 
-/* ops/pin.c: removes expired pins, a portion at a time. True if there is more to do at once. */
+/* ops/pin.c: removes expired pins, a portion at a time. Returns true if more work is due now. */
 bool pins_expire(struct partition *p, struct portion instances);
 
 extern const struct change_ops pin_ops;

@@ -6,7 +6,8 @@
 
 struct partition;
 
-/* Does a portion of each trim that waits for no record. True if there is more to do at once. */
+/* Continues each trim that waits for no record by a portion. Returns true if more work is due
+ * now. */
 bool trim_go_on(struct partition *p);
 /* Fails the trims that wait for no record; the others fail with their records. */
 void trim_fail_all(struct partition *p, int status, const char *text);

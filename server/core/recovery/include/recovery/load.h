@@ -11,7 +11,7 @@
 struct partition;
 struct skv_error;
 
-/* The documents that were loaded, so that what has changed since can be told. Zeros: none. */
+/* The loaded documents, so that later changes can be detected. Zeros: none. */
 struct registry_view {
 	struct registry_seen {
 		struct skv_key key;     /* hash of the document's */
@@ -29,8 +29,8 @@ struct registry_view {
 void registry_view_free(struct registry_view *view);
 
 int registry_load(struct partition *p, struct skv_error *err);
-/* Loads what has come since the call before, and notes it in *view. SKV_E_CONFLICT: something was
- * changed, or has gone: the partition is to be loaded again. */
+/* Loads the documents added since the previous call, and notes them in *view. SKV_E_CONFLICT: a
+ * document was changed or removed: load the partition again. */
 int registry_load_more(struct partition *p, struct registry_view *view, struct skv_error *err);
 
 #endif

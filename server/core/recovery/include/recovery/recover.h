@@ -13,7 +13,7 @@ struct partition;
 struct skv_core;
 struct skv_error;
 
-/* A load that is under way, and may go on for long: a standby's. Nobody else sees its partition. */
+/* A load in progress; a standby's may continue for long. No other thread sees the partition. */
 struct loading {
 	struct replay r;
 	struct skv_error *err;

@@ -12,11 +12,12 @@ struct partition;
 struct skv_core;
 struct skv_error;
 
-/* While another manager owns the partition: loads it, and applies what has come since the last
- * call. By the ticker. Returns ms to wait. */
+/* Follows a partition that another manager owns: loads it, and applies the records since the last
+ * call. Ticker only. Returns ms to wait. */
 uint32_t standby_step(struct skv_core *c);
-/* Owned by this fence now: the rest of the journal, and *out is as partition_load would leave it.
- * False: there is nothing to go on from, so it is to be loaded. By the ticker. */
+/* Completes the followed partition after a takeover with this fence: applies the rest of the
+ * journal, and leaves *out as partition_load would. Returns false if nothing was followed: load the
+ * partition. Ticker only. */
 bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out);
 /* Forgets what was loaded. By the ticker, or when it has ended. */
 void standby_drop(struct skv_core *c);

@@ -39,8 +39,9 @@ int device_open(struct device *d, bool may_create, struct skv_error *err);
  * fault. */
 void device_opened(struct device *d);
 bool device_grows(struct device *d);
-/* Why no block may be written to it, or (`reads`) none of its blocks may be read. Reads go on if no
- * fs-master answers, because that says nothing about the clients' mounts. */
+/* Returns the reason why no block may be written to the storage, or (`reads`) none of its blocks
+ * may be read. Reads stay allowed if no fs-master answers, because that says nothing about the
+ * clients' mounts. */
 enum storage_fault device_fault(const struct device *d, bool reads);
 bool device_healthy(const struct device *d);
 bool device_readable(const struct device *d);
