@@ -1,13 +1,13 @@
 /*
- * alloc.c - handing slots out and taking them back.
+ * alloc.c - allocates and frees slots.
  *
  * Placement of `count` slots, in this order of preference:
  *   1. one run, in the fullest slab that has one, in the tightest gap there;
  *   2. few runs: long ones first, fullest slab first;
  *   3. when all listed slabs together have too few free slots, so many new slabs as are missing,
  *      of the class's length; shorter ones only when no window of that length is free.
- * Filling full slabs first lets sparse ones run empty, and an empty slab goes back to the common
- * units. All memory is taken before the first slot is: from there on nothing can fail.
+ * Filling full slabs first lets sparse ones run empty, and an empty slab returns to the common
+ * units. All memory is allocated before the first slot: from there on nothing can fail.
  *
  * The caller serialises calls.
  */

@@ -1,8 +1,7 @@
 /*
- * at.c - slots by offset, for storages whose clients name slots themselves: finds one, and takes
- * exactly that one.
+ * at.c - finds and takes slots by offset, for storages whose clients name slots themselves.
  *
- * Unlike recovery (take.c), what is held or frozen never gives way here.
+ * Unlike recovery (take.c), these functions never override held or frozen slots.
  *
  * The caller serialises calls.
  */

@@ -3,7 +3,7 @@
  *
  * Owns the table of holds and the heap that orders them by time. A held slot carries the index of
  * its hold where a used one carries its owner, so a hold releases exactly the slots that are still
- * its own: skv_pool_take may give some away earlier, and those may be used or held anew by then.
+ * its own: skv_pool_take may take some of them earlier, and those may be used or held anew by then.
  *
  * Nothing here may fail. Without memory for another hold, slots are held by the overflow: one time
  * for all of them, the latest, found again by visiting all slabs.

@@ -1,9 +1,10 @@
 /*
  * take.c - takes exact slots: how recovery rebuilds a pool from durable records.
  *
- * A record that hands slots out proves that they were free then, so whatever this pool still holds
- * there (its holds were restarted with their full duration) gives way, whole slabs included. What
- * is used never gives way: two records that claim one slot mean a corrupt journal.
+ * A record that hands slots out proves that they were free then, so slots that this pool still
+ * holds there (its holds were restarted with their full duration) are overridden, whole slabs
+ * included. Used slots are never overridden: two records that claim one slot mean a corrupt
+ * journal.
  *
  * The caller serialises calls. Everything is checked, and all memory taken, before anything
  * changes.

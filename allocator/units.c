@@ -4,8 +4,8 @@
  * Owns pool_file, pool_unit and the lists of free blocks. A free block is 2^order units, aligned to
  * its length, and as long as it can be. A window is cut from the shortest block that has one, so
  * long windows are not broken while shorter ones serve; giving a window back merges it with its
- * buddies. Finding, claiming and releasing cost O(orders), and O(classes) to keep what each class
- * could have in free blocks, however many files there are.
+ * buddies. Finding, claiming and releasing cost O(orders), and O(classes) to update the slots that
+ * each class could have in free blocks, for any number of files.
  *
  * Frozen units (skv_pool_freeze_free) are in no slab and in no list either until they thaw. Free
  * blocks of a draining file are in lists of their own.

@@ -1,4 +1,4 @@
-/* names.c - the one rule for names that come from outside. */
+/* names.c - the rule for names that come from outside. */
 #include <skv/ops.h>
 
 #include <string.h>

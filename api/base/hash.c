@@ -6,8 +6,8 @@
  * SSE2 alone, checksum_avx2.c sums 1.4 to 3.7 times as many bytes a second.
  *
  * No state of its own beside libsodium's one-time set-up, which random numbers need before several
- * threads ask for them. Any thread, no locks. XXH3 is used for bytes, never against an attacker;
- * SipHash with the store's secret is used where somebody could choose the input.
+ * threads use them. Any thread, no locks. XXH3 is used for bytes, never against an attacker;
+ * SipHash with the store's secret is used where an attacker could choose the input.
  */
 #include <skv/hash.h>
 

@@ -3,12 +3,12 @@
  * brackets.
  *
  * Names of an object are compared with the previous ones; beyond FEW through a hash table, randomly
- * keyed, so that nobody can send an object that takes quadratic time.
+ * keyed, so that no sender can cause quadratic time.
  *
- * The position of a fault is the end of the offending token, so that the text before it shows in
- * which field it is (api/v1/scan.c); therefore an unexpected token is read to its end before it is
- * refused. Faults and positions are those of jansson 2.14, which this replaced; tests/api/reference
- * checks that.
+ * The position of a fault is the end of the offending token, so that the preceding text identifies
+ * the field (api/v1/scan.c); therefore an unexpected token is read to its end before it is refused.
+ * Faults and positions are those of jansson 2.14, which this replaced; tests/api/reference checks
+ * that.
  *
  * Owns nothing: nodes, tables and unescaped strings belong to the arena. Stateless; any thread.
  */

@@ -1,9 +1,9 @@
 /*
  * utf8.c - decodes one character, truncates between characters.
  *
- * Texts come from outside and go into logs and error messages, which must be valid UTF-8 for those
- * who parse them. Strict by RFC 3629: forms that decoders might disagree on are invalid. Stateless,
- * no locks, any thread.
+ * Texts come from outside and go into logs and error messages, which must be valid UTF-8 for their
+ * parsers. Strict by RFC 3629: forms that decoders might disagree on are invalid. Stateless, no
+ * locks, any thread.
  */
 #include <skv/utf8.h>
 

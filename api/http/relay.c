@@ -1,10 +1,10 @@
 /*
- * relay.c - calls passed on, on one thread with libcurl's multi interface. See skv/relay.h.
+ * relay.c - forwards calls on one thread with libcurl's multi interface. See skv/relay.h.
  *
- * Callers leave calls in a list; the thread takes them, drives all transfers, and hands each one
- * over when it ends. Transfers keep their handle and libcurl its connections, so a call costs no
- * handshake. One lock, over the list; the rest is the thread's alone. While no call runs the thread
- * sleeps until one comes.
+ * Callers leave calls in a list; the thread takes them, drives all transfers, and reports each when
+ * it ends. Transfers keep their handle and libcurl its connections, so a call costs no handshake.
+ * One lock protects the list; everything else belongs to the thread. Without calls the thread
+ * sleeps.
  */
 #include <skv/relay.h>
 

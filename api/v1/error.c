@@ -1,9 +1,9 @@
 /*
  * error.c - writes and reads the error answer.
  *
- * `code` is for programs (the wire codes of skv/status.h), `message` for people,
- * `detail.field` names the field at fault. Texts may hold what a stranger sent, cut anywhere:
- * they are mended to UTF-8.
+ * `code` is for programs (the wire codes of skv/status.h), `message` for people, `detail.field`
+ * names the field at fault. Texts may hold a stranger's bytes, cut anywhere: they are repaired to
+ * valid UTF-8.
  *
  * No state; any thread.
  */

@@ -1,8 +1,8 @@
 /*
- * finish.c - finish in JSON: the request that is read, the answer that is written.
+ * finish.c - reads the finish request and writes its answer, in JSON.
  *
- * What succeeded must be said: a finish without `success` is refused, for a forgotten field must
- * not publish blocks. No state; any thread.
+ * A finish without `success` is refused: a forgotten field must not publish blocks. No state; any
+ * thread.
  */
 #include "parts.h"
 

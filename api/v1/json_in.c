@@ -2,9 +2,9 @@
  * json_in.c - typed reading on top of skv/json.h: parse, find, check, convert; the first failure is
  * kept.
  *
- * Faults of the text come before faults of the fields, and those in the order in which
- * the message's reader asks, whatever order the fields have in the text: that is why the
- * text is read whole first.
+ * Faults of the text are reported before faults of the fields, and these in the order in which the
+ * message's reader asks for fields, not in the order of the text: therefore the whole text is
+ * parsed first.
  *
  * Owns nothing; any thread.
  */

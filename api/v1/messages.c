@@ -1,11 +1,11 @@
 /*
  * messages.c - the rare messages as tables (table.h): storages, groups, instances, files, lists,
- * numbers, and what ends blocks.
+ * numbers, and removal of blocks.
  *
  * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M".
- * What can be judged from a message alone is judged here; what needs the registry is the core's.
- * `name` and `id` come from the path, never from the body of a PUT. A view is the object's own
- * fields plus what the manager knows of it now.
+ * These tables check what a message alone can show; the core checks against the registry. `name`
+ * and `id` come from the path, never from the body of a PUT. A view has the object's own fields
+ * plus its current state.
  *
  * Constant data, no state; any thread.
  */

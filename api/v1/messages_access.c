@@ -1,6 +1,5 @@
 /*
- * messages_access.c - messages about who may call and what they may, as tables (table.h): tokens,
- * tenants.
+ * messages_access.c - messages about access rights, as tables (table.h): tokens, tenants.
  *
  * Constant data, no state; any thread.
  */

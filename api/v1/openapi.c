@@ -1,6 +1,6 @@
 /*
- * openapi.c - the OpenAPI document: what no table says (openapi_base.json), the schemas of the
- * messages that are tables, and the paths of all operations.
+ * openapi.c - writes the OpenAPI document: the constant parts (openapi_base.json), the schemas of
+ * the messages that are tables, and the paths of all operations.
  *
  * No state; any thread.
  */

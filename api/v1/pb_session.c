@@ -1,8 +1,8 @@
 /*
  * pb_session.c - start and finish in protobuf: requests and answers, both directions.
  *
- * The same insistence as in JSON: an open session's answer counts all its keys, and a finish says
- * what succeeded. No state; any thread.
+ * As in JSON, an open session's answer counts all its keys, and a finish must list the successful
+ * blocks. No state; any thread.
  */
 #include "pb.h"
 

@@ -2,11 +2,10 @@
  * table.h - a message as a table of its fields, from which its JSON and its protobuf are read and
  * written. Internal to api/v1.
  *
- * For messages that are rare (storages, groups, instances, lists, numbers of the manager);
- * lookup, start, finish and match, whose speed counts, are written by hand. A row says where
- * a field lies in the struct of skv/ops.h, what it is called in JSON, what number it has in
- * slabkv.proto, and what its values may be. JSON is written in the order of the rows,
- * protobuf in that of the numbers.
+ * For messages that are rare (storages, groups, instances, lists, numbers of the manager); lookup,
+ * start, finish and match, whose speed counts, are written by hand. A row has the field's place in
+ * the struct of skv/ops.h, its name in JSON, its number in slabkv.proto, and its permitted values.
+ * JSON is written in the order of the rows, protobuf in that of the numbers.
  *
  * Constant data, no state; any thread.
  */

@@ -2,8 +2,9 @@
  * internal.h - the etcd client's objects: a client, its connection, a call.
  *
  * A call belongs to the client's thread while it is RUNNING, and to its caller otherwise. A caller
- * whose deadline passes leaves it to the thread (`abandoned`). What the lock protects is marked;
- * the rest of a client and its connection is the thread's own. The lock is never held across I/O.
+ * whose deadline passes leaves it to the thread (`abandoned`). Members that the lock protects are
+ * marked; all others of a client and its connection belong to the thread. The lock is never held
+ * across I/O.
  */
 #ifndef SKV_ETCD_INTERNAL_H
 #define SKV_ETCD_INTERNAL_H

@@ -1,10 +1,10 @@
 /*
  * loop.c - the client's thread: takes calls from the queue, keeps a connection to one endpoint, and
- * decides what becomes of calls whose try has ended.
+ * decides whether a call whose try has ended is retried.
  *
  * A try that certainly was not executed, or that only reads, goes back into the queue until its
- * caller gives up. When a connection breaks, falls silent or drains, the next endpoint's turn
- * comes.
+ * caller gives up. When a connection breaks, times out or drains, the client fails over to the next
+ * endpoint.
  */
 #include <errno.h>
 #include <poll.h>

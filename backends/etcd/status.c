@@ -1,6 +1,5 @@
 /*
- * status.c - the meaning of etcd's answers: whether a call was executed, and what a person should
- * do.
+ * status.c - the meaning of etcd's answers: whether a call was executed, and the remedy.
  *
  * etcd tells its errors apart by text; gRPC's codes group them. Stateless; any thread.
  */

@@ -1,6 +1,6 @@
 /*
  * watch.c - watches: a stream of etcd's messages for each, a queue between the client's thread and
- * the reader, and the place from which a broken stream goes on.
+ * the reader, and the revision from which a broken stream resumes.
  *
  * Messages wait unread in the queue, at most about SKV_ETCD_WATCH_BYTES of them: beyond it the
  * server gets no more flow control credit. Etcd may split a transaction's events over messages

@@ -2,10 +2,9 @@
  * remote.c - a storage managed by fs-masters.
  *
  * Each step is one call (skv/fs_master.h) to any of the fs-masters: they keep no state, and every
- * call may be repeated. The one that answered last is asked first; one that is not there, is not
- * allowed in, or cannot get at its own mount is passed over for the next, within a time that all of
- * them share. Who answers with a reason that would be any other's, too (no room, somebody else's
- * file), has the last word.
+ * call may be repeated. The fs-master that answered last is asked first. One that is unreachable,
+ * denied, or without its mount is skipped for the next, within a time that all of them share. An
+ * error that every fs-master would return (no space, another storage's file) is final.
  *
  * Owns the addresses and the number of the one that answered last. Any thread; no lock; blocks for
  * BRIEF_MS or, where files are made, LONG_MS at most.

@@ -4,14 +4,14 @@
  * when it is made, there too: that settles its length.
  *
  * Owns the opened storage (struct file_storage); the directory is root.c's subject, the files in it
- * slab.c's. Every member enters the root anew, so that each answer is about the file system that is
- * mounted now. Called from any thread, blocks with the file system; takes the storage's lock only
- * inside root.c, never across I/O. It never reads or writes block bytes.
+ * slab.c's. Every operation enters the root anew, so that each answer is about the file system
+ * mounted at that moment. Called from any thread, blocks with the file system; takes the storage's
+ * lock only inside root.c, never across I/O. It never reads or writes block bytes.
  *
  * A full file system is not a failure here: slab files of `file` are allocated in advance, so
- * blocks in them stay good and writable. The probe then reports no free bytes, and no new file
- * is made. On 3FS any write may fail for want of room, and each needs a free block: so a
- * sixteenth of it is left.
+ * blocks in them stay good and writable. The probe then reports no free bytes, and no new file is
+ * made. On 3FS any write may fail for lack of space, and each needs a free block: so a sixteenth of
+ * the space stays free.
  */
 #include "file.h"
 

@@ -1,8 +1,8 @@
 /*
  * hf3fs.c - 3FS specifics: detecting its mounts, chunk size, hole punching.
  *
- * Numbers and layouts are those of 3FS's src/lib/api/fuse.h, which any mount answers whatever
- * client made it. No state, no locks; blocks with the file system.
+ * Numbers and layouts are those of 3FS's src/lib/api/fuse.h, which the mounts of all clients
+ * answer. No state, no locks; blocks with the file system.
  */
 #include "fs.h"
 

@@ -1,7 +1,7 @@
 /*
  * look.c - stats files of clients, on a mount here or through fs-masters.
  *
- * A looker owns what it needs to ask fs-masters; without them it holds nothing. No locks;
+ * A looker owns its connections to fs-masters; without fs-masters it holds nothing. No locks;
  * blocks with the file system.
  */
 #include "fs.h"

@@ -1,8 +1,8 @@
 /*
- * memory.c - the `memory` storage: slabs in the memory of a node, which is another process
- * (slabkvd --role memory-node) and is asked like an fs-master.
+ * memory.c - the `memory` storage: slabs in the memory of a node, which is another process (slabkvd
+ * --role memory-node) with the protocol of an fs-master.
  *
- * So everything is done by backends/fsmaster/remote.c; this is what the type is. No state.
+ * backends/fsmaster/remote.c does all the work; this file only describes the type. No state.
  */
 #include <skv/storage.h>
 

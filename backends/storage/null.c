@@ -4,8 +4,8 @@
  * `null` is for metadata benchmarks and tests of everything above a storage. Every file exists
  * already and has any length; space has no bound. Header and trailer are those of `file`, so that
  * the same requests get the same offsets on both. Slots of `external` are merely counted, in a file
- * that clients make themselves: the manager knows how many there are, and neither their size nor
- * where the file lies. Nothing is made, checked or removed. No state, no locks, any thread, never
+ * that clients make themselves: the manager knows their number, but neither their size nor the
+ * file's location. Nothing is made, checked or removed. No state, no locks, any thread, never
  * blocks.
  */
 #include <skv/storage.h>

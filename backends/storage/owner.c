@@ -1,11 +1,11 @@
 /*
- * owner.c - owner files `owner.<incarnation>` in the root: who uses the directory, and from which
- * state of its store.
+ * owner.c - owner files `owner.<incarnation>` in the root: record which store uses the directory,
+ * and from which state on.
  *
- * Each is created exclusively and written once: nothing but O_EXCL is asked of the file system,
- * which every one of them has, also across hosts. A file that is shorter than its record was not
- * written to its end, and counts for nobody; so whoever creates one looks at all of them again once
- * it is durable. Of two that do so, the later look sees the other's.
+ * Each is created exclusively and written once: the file system only needs O_EXCL, which every one
+ * has, also across hosts. A file shorter than its record is incomplete and does not count; so the
+ * creator of a file reads all of them again once its own is durable. Of two concurrent creators,
+ * the later reader sees the other's file.
  *
  * Record, little-endian: 0 magic, 8 uuid of the storage, 24 incarnation, 32 nonce, 48 wall time ms,
  * 56 XXH3-64 of the 56 bytes before. Two horizons follow, of 64 bytes each: 0 epoch, 8 number, 16

@@ -1,16 +1,16 @@
 /*
  * root.c - the root directory of a `file` storage and its marker.
  *
- * The marker `slabkv-storage` is what separates our directory from everybody else's. A directory
+ * The marker `slabkv-storage` distinguishes a directory of slabkv from all others. A directory
  * whose marker names another storage is refused. A marker that is missing or damaged is written
  * again where another file proves the directory: an owner file or a slab file of this very storage.
- * Without such a file a directory that holds anything is never touched, and an empty one that the
- * registry knows is most likely a mount point: it is refused rather than formatted under blocks
- * that exist elsewhere.
+ * Without such a file a directory with any content is never touched. An empty directory that the
+ * registry knows is most likely a mount point without its mount: it is refused, because formatting
+ * it would hide blocks that exist elsewhere.
  *
- * Owns no state but what file_storage.lock protects. Called from any thread, blocks
- * with the file system. It never removes anything but leftovers of its own crashes, and at the
- * storage's end what it made.
+ * Owns no state but what file_storage.lock protects. Called from any thread, blocks with the file
+ * system. It never removes anything but leftovers of its own crashes, and, when the storage is
+ * deleted, its own files.
  */
 #include "file.h"
 #include "fs.h"

@@ -8,9 +8,9 @@
  * a temporary file at most.
  *
  * No state, no locks. Called from any thread with the entered root; blocks with the file system,
- * for long where space must be written instead of reserved. It never opens a slab file for writing
- * once it has its name, but to punch holes and to mend a damaged superblock; and never touches a
- * file whose superblock is not ours.
+ * for long where space must be written instead of reserved. A slab file with its final name is
+ * opened for writing only to punch holes and to repair a damaged superblock. A file with a foreign
+ * superblock is never touched.
  */
 #include "file.h"
 #include "fs.h"

@@ -1,9 +1,9 @@
 /*
  * storage.c - the guarded wrapper around a storage backend, and the list of backends.
  *
- * Owns the opened handle. Every call of every backend passes here: arguments are
- * checked once, the call is counted and timed, a failure always comes with a sentence, and one
- * debug line tells what was asked and answered. Backends stay small for it.
+ * Owns the opened handle. Every call of every backend passes here: arguments are checked once, the
+ * call is counted and timed, a failure always has an error text, and one debug line reports request
+ * and result. This keeps backends small.
  *
  * Called from any thread; there is no lock. A call blocks as long as
  * the backend does. Nothing is retried here: the caller knows what a repetition would mean.

@@ -3,9 +3,9 @@
  *
  * A checkpoint gets a name, which is listed in etcd (P/c/N/w/NAME) before its first byte is written
  * and until its last one is removed. One transaction of the owner makes it the committed one
- * (P/c/N/head). Everything else in the list, but for the one being written, was given up or
- * replaced: the owner removes its bytes, then its name. So a crash at any point leaves nothing that
- * nobody knows.
+ * (P/c/N/head). All other checkpoints in the list, except the one being written, were given up or
+ * replaced: the owner removes their bytes, then their names. So a crash at any point leaves no
+ * unlisted bytes.
  *
  * The id of a checkpoint is the revision that listed it. Records up to a committed checkpoint are
  * removed by the keeper.

@@ -3,12 +3,12 @@
  *
  * An append is one transaction: it compares the fence and the end of the journal, and puts the
  * bytes and the new end. Appends of any partitions that come while a transaction is under way go
- * together into the next one, by the thread of one of them; so more partitions do not mean more
- * transactions. One that lost its partition fails the transaction for all: each of the others is
+ * together into the next one, sent by one of their threads; so more partitions do not mean more
+ * transactions. An append of a lost partition fails the transaction for all: each of the others is
  * sent again.
  *
  * A batch above ETCD_PIECE has several pieces. All but the last are put before, each under the
- * fence; only the last one moves the end, and what lies above the end does not exist.
+ * fence; only the last one moves the end, and pieces above the end do not count.
  *
  * Any thread; one append of a partition at a time.
  */

@@ -4,7 +4,7 @@
  * It removes records that a checkpoint covers, in steps small enough not to delay an append, and
  * the bytes of checkpoints that were replaced or given up; and it compacts etcd's history. History
  * is kept for COMPACT_MS to twice that: loads read at one revision, and watches that broke go on
- * from one. All of it goes on where it was after a crash, by the next owner.
+ * from one. After a crash the next owner continues all of this.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
  * etcd_load.c - delivers a partition's checkpoint and the records after it, to a load or to a
  * follower.
  *
- * Everything is read at one revision of etcd. The chained checksum is followed from the
- * checkpoint, or from where a follower stands, to the acknowledged end: what is missing or
- * different below the end is SKV_E_CORRUPT, and what lies above it does not exist.
+ * Everything is read at one revision of etcd. The chained checksum is followed from the checkpoint,
+ * or from where a follower stands, to the acknowledged end: a missing or different piece below the
+ * end is SKV_E_CORRUPT, and pieces above it do not count.
  *
- * A follower asks etcd only if the watch has seen a newer end, or news may have been lost.
+ * A follower asks etcd only if the watch has seen a newer end, or if events may have been lost.
  *
  * Any thread; no lock is held while a sink runs.
  */

@@ -1,13 +1,13 @@
 /*
- * etcd_news.c - the watch of a handle: which owners, ends of journals and registry documents have
- * changed, without a request. Changed documents are kept for a while (`log`), for those who follow
- * the registry; one that comes too late lists it.
+ * etcd_news.c - the watch of a handle: reports changed owners, ends of journals and registry
+ * documents without a request. Changed documents are kept for a while (`log`) for followers of the
+ * registry; a follower that comes too late lists the registry.
  *
- * Events are noted when somebody asks (etcd_news_poll_locked). A watch that ended may have lost
- * some: then everything counts as changed, and the next one begins behind the newest revision that
- * this client has seen. What is older than that is found by the reads that follow.
+ * Events are noted when a caller polls (etcd_news_poll_locked). A watch that ended may have lost
+ * some: then everything counts as changed, and the next one begins after the newest revision that
+ * this client has seen. The reads that follow find older changes.
  *
- * News only save requests. What must not be missed is read.
+ * The watch only saves requests. Facts that must not be missed are read.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -13,13 +13,13 @@
  *   P/n/N            end of the journal: the newest acknowledged batch
  *   P/r/KEY          registry document
  *
- * A handle watches P/e to P/r: what it needs to know about, without the bytes.
+ * A handle watches P/e to P/r: everything except the bytes of journals and checkpoints.
  *
  * Each write is a transaction that compares the fence. If it fails, the same transaction reads the
- * keys that say why, or that an earlier try of it was executed: so a transaction whose outcome is
- * unknown is sent again as it was (etcd_settle).
+ * keys that show the reason, or that an earlier try was executed: so a transaction of unknown
+ * outcome is sent again unchanged (etcd_settle).
  *
- * `lock` guards what is marked. It is never held across a call of etcd.
+ * `lock` protects the marked members. It is never held across a call of etcd.
  */
 #ifndef SKV_STORE_ETCD_STORE_H
 #define SKV_STORE_ETCD_STORE_H

@@ -1,9 +1,9 @@
 /*
  * etcd_txn.c - keys and transactions of the store on etcd.
  *
- * A transaction whose outcome is unknown is sent again as it was. That is safe, because its
- * compares let at most one of the tries through; a compare that fails then may be the work of an
- * earlier try, which the caller sees from what `otherwise` has read.
+ * A transaction of unknown outcome is sent again unchanged. That is safe, because its compares let
+ * at most one of the tries through; a failed compare may be the effect of an earlier try, which the
+ * caller detects by the keys that `otherwise` has read.
  *
  * Any thread.
  */

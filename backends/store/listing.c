@@ -2,8 +2,8 @@
  * listing.c - a registry listing between a backend and the caller's function.
  *
  * A backend collects the entries into a buffer while it holds its lock, and delivers them after it
- * has let go: the function may then call the store itself, and a slow one holds nobody up. The
- * registry is small (storages, groups, instances, files), so a copy costs little.
+ * has released the lock: the function may then call the store itself, and a slow function delays no
+ * other thread. The registry is small (storages, groups, instances, files), so a copy costs little.
  *
  * No state; any thread.
  */

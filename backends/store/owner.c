@@ -3,12 +3,12 @@
  *
  * A name is "<host>:<pid>:<start time>:<boot id>:<pid namespace>.<random>". Death counts as proven
  * only on the same boot of the same host and in the same pid namespace: elsewhere a missing pid
- * says nothing. The start time tells a reused pid from the process that was meant. Whatever cannot
- * be read or parsed means "not proven": the lease is then waited out.
+ * says nothing. The start time distinguishes a reused pid from the named process. An unreadable or
+ * malformed value means "not proven": the lease must then expire.
  *
- * State: a descriptor for each of a few processes that were found running, so that the next look at
- * one is a poll: each partition looks at its owner many times a second, and a line of /proc adds up
- * all threads of the process. Any thread.
+ * State: a descriptor for each of a few processes that were found running, so that the next check
+ * is a poll: each partition checks its owner many times a second, and a line of /proc adds up all
+ * threads of the process. Any thread.
  */
 #include <assert.h>
 #include <ctype.h>

@@ -1,11 +1,12 @@
 /*
  * partition.c - a partition of a store, as a store of its own.
  *
- * To its user it is partition 0, whose registry is the whole registry. Below, journal, checkpoints
- * and ownership are those of the number, and keys are "partition/<number>/<key>"; except one, the
- * `shared` key, which all partitions read and write under the same name.
+ * To its user it is partition 0, whose registry is the whole registry. In the store below, journal,
+ * checkpoints and ownership are those of the partition's number, and keys are
+ * "partition/<number>/<key>"; except one, the `shared` key, which all partitions read and write
+ * under the same name.
  *
- * Stateless but for what it was opened with. Any thread. The store below is borrowed.
+ * Stateless, except for its options. Any thread. The store below is borrowed.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
  * Owns the meaning of SQLite's errors. A transaction that fails before COMMIT is rolled back:
  * nothing was changed. COMMIT itself failing on a full disk changed nothing either, because the
  * frame that makes a transaction valid is written last and was cut short. Any other failure of
- * COMMIT leaves the outcome open: the frames may be whole in the log although nobody sees them now,
- * and a recovery after a crash would bring them back. Such a file is `unsettled`: before its next
- * transaction or read, a small commit is written, which lands on top of those frames and so makes
- * "not committed" the truth for good.
+ * COMMIT leaves the outcome open: the frames may be whole in the log although no reader sees them
+ * now, and a recovery after a crash would bring them back. Such a file is `unsettled`: before its
+ * next transaction or read, a small commit is written, which lands on top of those frames and so
+ * makes "not committed" final.
  *
- * Called with the locks that sqlite_store.h describes. Never retries what a caller asked for.
+ * Called with the locks that sqlite_store.h describes. Never retries a caller's request.
  */
 #include <assert.h>
 #include <errno.h>

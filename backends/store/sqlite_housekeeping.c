@@ -2,14 +2,14 @@
  * sqlite_housekeeping.c - housekeeping of the SQLite store, on a thread of its own.
  *
  * Owns the thread and two connections. It copies the logs into the database files (a PASSIVE
- * checkpoint, which keeps nobody out), has a log begin anew when it has grown long all the same,
- * deletes journal rows and slices that a checkpoint made dead, and re-makes the reserve. Each
- * step is one small transaction, and between two of them it sleeps for a moment: whoever waits for
- * the write turn gets it.
+ * checkpoint, which blocks nobody), restarts a log that has grown long all the same, deletes
+ * journal rows and slices that a checkpoint made dead, and re-makes the reserve. Each step is one
+ * small transaction, and between two of them it sleeps for a moment: a thread that waits for the
+ * write turn gets it.
  *
  * It works only in a process that has owned a partition: a standby leaves the owner's files alone.
- * What it does can be repeated or left undone at any point; failures are logged once and tried
- * again later.
+ * Its work can be repeated or left undone at any point; failures are logged once and tried again
+ * later.
  */
 #include <assert.h>
 #include <poll.h>

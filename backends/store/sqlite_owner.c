@@ -3,14 +3,14 @@
  *
  * Owns the rows of table `owner` and the memory of other hosts' leases (`sightings`, under the
  * admin connection's lock). A lease runs on CLOCK_BOOTTIME of the boot that wrote it; both
- * processes read the same clock, since the database is on a local disk. It has ended when
+ * processes read the same clock, since the database is on a local disk. A lease has ended when
  *   - its time has passed on this boot, or
  *   - its process is provably dead, or
  *   - it was written before the last boot of a host of this name: that process cannot live, or
  *   - it comes from another host's boot (a disk that was moved, a clone) and stood unchanged for
- *     its whole length while this store looked on.
+ *     its whole length while this store watched.
  *
- * Any thread, by the admin connection. A standby that asks again and again only reads.
+ * Any thread, by the admin connection. A standby that polls only reads.
  */
 #include <assert.h>
 #include <stdio.h>

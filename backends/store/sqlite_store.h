@@ -6,8 +6,7 @@
  *   file.turn  one write transaction at a time in this process on a file; SQLite would also keep
  *              writers apart, but by polling; here the next one starts at once
  *   keep.lock  the housekeeping thread's sleep
- * The first two are held across disk I/O: that is what they are for, and they are private to the
- * store.
+ * The first two are held across disk I/O on purpose; they are private to the store.
  */
 #ifndef SKV_STORE_SQLITE_STORE_H
 #define SKV_STORE_SQLITE_STORE_H

@@ -2,12 +2,12 @@
  * store.c - the guarded wrapper around a metadata store backend.
  *
  * Owns the opened handle and its counters. Every call of every backend passes here: arguments and
- * sizes are checked once, the call is counted and timed, a failure always comes with a sentence,
- * and a debug line tells what was asked and answered (formatted only when the level is on).
- * Backends stay small for it, and the fault backend stacks by calling these same functions.
+ * sizes are checked once, the call is counted and timed, a failure always has an error text, and a
+ * debug line reports request and result (formatted only when the level is on). This keeps backends
+ * small, and the fault backend stacks by calling these same functions.
  *
  * Called from any thread; counters are relaxed atomics. `lock` protects the list of calls that have
- * begun, by which one that hangs is noticed. A call blocks as long as the backend does. Nothing is
+ * begun, by which a hanging call is detected. A call blocks as long as the backend does. Nothing is
  * retried here: the caller knows what a repetition would mean.
  */
 #include <assert.h>

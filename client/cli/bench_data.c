@@ -5,8 +5,8 @@
  * while the next one's start or lookup, checksums and sync take place.
  *
  * Every page of a block begins with a stamp that tells its block and its place, and the library
- * compares the checksum of what it reads: what is counted as done has been verified in both ways.
- * Buffers are aligned to pages, so that an engine may pass the page cache by.
+ * compares the checksum of what it reads: every counted block has been verified in both ways.
+ * Buffers are aligned to pages, so that an engine may bypass the page cache.
  */
 #include "bench.h"
 

@@ -2,8 +2,8 @@
  * cmd_cluster.c - slabkv cluster: the managers of a store, its partitions and their owners;
  * draining one before an upgrade; moving a partition.
  *
- * Any manager knows the others' addresses; each is asked for its own part, so what is shown is of
- * now. Stateless; one thread.
+ * Any manager knows the others' addresses; each is asked for its own part, so the output is
+ * current. Stateless; one thread.
  */
 #include "args.h"
 #include "cli.h"

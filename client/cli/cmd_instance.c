@@ -1,6 +1,6 @@
 /*
  * cmd_instance.c - slabkv instance and slabkv ls: lists instances, and the keys of one; removes
- * those that nobody uses any more. Stateless; one thread.
+ * unused instances. Stateless; one thread.
  */
 #include "cli.h"
 

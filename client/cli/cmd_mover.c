@@ -1,9 +1,9 @@
 /*
- * cmd_mover.c - slabkv mover: copies the blocks of what drains with --move, and those that are
- * wanted in fast tiers, and verifies blocks that were reported as damaged, until told to end.
- * slabkv scrub: verifies all blocks, the longest unchecked first.
+ * cmd_mover.c - slabkv mover: copies blocks of files and storages that drain with --move, and
+ * blocks wanted in fast tiers, and verifies blocks reported as damaged, until stopped. slabkv
+ * scrub: verifies all blocks, the longest unchecked first.
  *
- * Both keep nothing: killed at any point they cost a repeat. One thread; I/O has idle priority.
+ * Both keep no state: a kill at any point costs a repeat. One thread; I/O has idle priority.
  */
 #include "cli.h"
 

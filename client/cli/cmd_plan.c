@@ -1,6 +1,6 @@
 /*
- * cmd_plan.c - slabkv plan: what a model's KV cache of so many tokens takes: bytes of a block,
- * slots, capacity, slab files. Asks no manager. Stateless.
+ * cmd_plan.c - slabkv plan: computes the size of a model's KV cache for a number of tokens: bytes
+ * of a block, slots, capacity, slab files. Asks no manager. Stateless.
  *
  * The manager's allocator counts the slots: of a storage of type `file` with the default unit,
  * whose first slabs are shorter than the others.

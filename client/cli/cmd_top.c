@@ -1,8 +1,8 @@
-/* cmd_top.c - slabkv top: who holds what, of storages, groups and instances, refreshed until q or
- * an interrupt. What is evicted and found is told by the second once there are two samples, before
- * that since the manager has loaded. No state but the sample before; one thread. On a terminal the
- * screen is redrawn in place, else tables follow each other. A manager that cannot be reached is
- * waited for once it has answered. */
+/* cmd_top.c - slabkv top: shows the usage of storages, groups and instances, refreshed until q or
+ * an interrupt. Evictions and hits are shown per second once there are two samples, before that
+ * since the manager has loaded. No state but the previous sample; one thread. On a terminal the
+ * screen is redrawn in place, else tables follow each other. Once a manager has answered, the
+ * command waits for it when it is unreachable. */
 #include "cli.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
  *
  * Grouped-query attention keeps two vectors (key, value) of each KV head, multi-head latent
  * attention (DeepSeek) one of kv_lora_rank and one of qk_rope_head_dim elements for all heads.
- * Hybrid models say by layer what it is, in one of several ways. Stateless.
+ * Hybrid models list the type of each layer, in one of several ways. Stateless.
  */
 #include "kv_layout.h"
 

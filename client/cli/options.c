@@ -1,6 +1,6 @@
 /*
- * options.c - options that all commands of `slabkv` share, and how a wrong one is told. What they
- * set lies in struct skv_cli. Stateless.
+ * options.c - options that all commands of `slabkv` share, and the errors of invalid ones. The
+ * values are in struct skv_cli. Stateless.
  */
 #include "cli.h"
 

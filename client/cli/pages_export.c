@@ -1,9 +1,9 @@
 /*
  * pages_export.c - slabkv pages export: writes page spaces to upstream's persistence file.
  *
- * The manager tells keys in portions and in no order, while others go on working: a page that is
- * told twice has the key that was told last. They are sorted by use, the oldest first, as
- * upstream's own file is. One thread.
+ * The manager lists keys in portions and without order, while other clients work: a page that is
+ * listed twice has the key listed last. The keys are sorted by use, the oldest first, as in
+ * upstream's own file. One thread.
  */
 #include "outfile.h"
 #include "pages.h"

@@ -2,10 +2,10 @@
  * pages_import.c - slabkv pages import: loads upstream's persistence file into page spaces.
  *
  * The file is one object: "rank:namespace" (or "rank", which means kv) -> num_pages, free_pages,
- * key_to_index, a list of [key, page] in order of use, the oldest first. It is read and looked
- * through as a whole before anything is sent. Upstream's server saves while it works, so a page may
- * stand there free and mapped at a time, or on two keys: nobody knows whose bytes it has, so such
- * keys are left out. One thread.
+ * key_to_index, a list of [key, page] in order of use, the oldest first. The whole file is read and
+ * checked before anything is sent. Upstream's server saves while it works, so a page may stand
+ * there free and mapped at a time, or on two keys: the owner of its bytes is unknown, so such keys
+ * are left out. One thread.
  */
 #include "pages.h"
 

@@ -6,7 +6,7 @@
  * queue, work and completions together.
  *
  * Lock: slabkv_async.lock, before those of memory and pools. The eventfd is written and read under
- * it, so that it is readable exactly while there is something to drain.
+ * the lock, so that it is readable exactly while completions can be drained.
  */
 #include "async.h"
 

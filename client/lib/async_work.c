@@ -4,10 +4,11 @@
  *
  * A worker takes the oldest operation and, for a get, exists or delete, others of the same kind,
  * instance and form of keys wherever they stand in the queue; for a put the ones that follow it in
- * its chain. Puts of different chains never share a call: a start is one chain, and what is chained
- * there is evicted in that order.
+ * its chain. Puts of different chains never share a call: a start is one chain, and the blocks of a
+ * chain are evicted in that order.
  *
- * State: what the worker has taken. The calls are those that everybody uses (slabkv_get and so on).
+ * State: the operations that the worker has taken. The calls are the public ones (slabkv_get and so
+ * on).
  */
 #include "async.h"
 

@@ -1,16 +1,15 @@
 /*
  * call.c - sends one operation to the managers until one answers it.
  *
- * The owner of what the call is about is tried first, if it is known (owners.c), else the URL that
- * answered last. A manager that cannot be reached, is not ready or does not own the partition costs
- * one try; then the owner that it tells of, or the next. After a round over all of them the call
- * waits (50 ms doubling to 250 ms, after a second 1 s, with jitter so that many clients do not
- * come back at once).
- * Bounded by the handle's rounds and timeout. A manager that has not answered after hedge_ms is not
- * waited for alone: the next one gets the same request, and the first good answer counts. Others
- * may reach an owner that this host cannot reach. So that request lets its manager forward the
- * call, and so does the last one of a round in which a manager could not be reached; where that
- * helped, calls whose owner is not known are forwarded for FORWARD_MS.
+ * The owner of the call's object is tried first, if known (owners.c), else the URL that answered
+ * last. A manager that cannot be reached, is not ready or does not own the partition costs one try;
+ * then the call tries the owner that it named, or the next. After a round over all of them the call
+ * waits (50 ms doubling to 250 ms, after a second 1 s, with jitter so that many clients do not come
+ * back at once). Bounded by the handle's rounds and timeout. After hedge_ms without an answer the
+ * call no longer waits for one manager alone: the next one gets the same request, and the first
+ * good answer counts. Others may reach an owner that this host cannot reach. So that request lets
+ * its manager forward the call, and so does the last one of a round in which a manager could not be
+ * reached; where that helped, calls whose owner is not known are forwarded for FORWARD_MS.
  * Everything sent here may be repeated harmlessly: the manager's operations are idempotent, start
  * by its request id.
  *

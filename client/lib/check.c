@@ -1,6 +1,6 @@
 /*
- * check.c - is a directory fit for blocks? What doctor asks, one thing after the other, each with
- * what to do about it: what it is mounted as, whether 3FS answers, chunk size, its client library,
+ * check.c - checks whether a directory is suitable for blocks, for `slabkv doctor`. The checks,
+ * each with its remedy: type of the mount, whether 3FS answers, chunk size, its client library,
  * limits, shared memory, rings, and bytes there and back in a file that is removed again.
  *
  * One thread. Owns the temporary file while it runs.

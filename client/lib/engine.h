@@ -5,13 +5,13 @@
  * An engine moves *runs*: a byte range of one file against a list of buffers. It
  * - checks the deadline immediately before it submits anything to the kernel, and submits nothing
  *   after it (a run that was not submitted, or not wholly, ends with SKV_E_TIMEOUT);
- * - returns from read and write only when no submitted request can touch the buffers any more,
- *   and says which slots are not quiet (`in_flight`);
+ * - returns from read and write only when no submitted request can touch the buffers any more, and
+ *   reports the slots that are not quiet (`in_flight`);
  * - reports what it moved (`done`), never more than that.
  *
- * Callers use the guarded wrappers skv_engine_*, never the table: they check what an engine says
- * and turn nonsense into errors. Threads: any number of threads use one engine at a time; one file
- * is read and written by several threads at a time (always at different offsets).
+ * Callers use the guarded wrappers skv_engine_*, never the table: they check an engine's results
+ * and turn invalid ones into errors. Threads: any number of threads use one engine at a time; one
+ * file is read and written by several threads at a time (always at different offsets).
  */
 #ifndef SKV_CLIENT_ENGINE_H
 #define SKV_CLIENT_ENGINE_H

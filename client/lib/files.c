@@ -1,11 +1,11 @@
 /*
  * files.c - cache of open slab files (see files.h).
  *
- * Owns the list of open files; most recently used first, so that the ones dropped beyond
- * SKV_FILES_KEPT are the ones nobody uses. A file that is open for writing is checked at every use
- * to be still the one that its name leads to: bytes written into a deleted or replaced file would
- * be lost at the next open. Readers need no such check: stale bytes fail their checksum. But space
- * that the manager gave back comes back only when nobody has the file open: idle files whose names
+ * Owns the list of open files; most recently used first, so that files dropped beyond
+ * SKV_FILES_KEPT are unused ones. A file that is open for writing is checked at every use to be
+ * still the one that its name leads to: bytes written into a deleted or replaced file would be lost
+ * at the next open. Readers need no such check: stale bytes fail their checksum. But space that the
+ * manager freed becomes available only when no process has the file open: idle files whose names
  * are gone are closed whenever another one of their storage is opened, and once a minute of use.
  */
 #include "files.h"

@@ -6,10 +6,10 @@
  * with the right checksum are the block's whenever they arrived; everything else is a miss. A wrong
  * checksum inside the lease is damage and reported; after it the slot may simply have been reused.
  *
- * Where a spec has a copy in a fast tier, that is read first. Blocks that do not become hits so are
- * read once more, from their own places, under the same lease: nobody is asked again.
+ * If a spec has a copy in a fast tier, the copy is read first. Blocks that are no hits then are
+ * read once more, from their own locations, under the same lease: no second lookup is made.
  *
- * Damage is reported to the manager (damage.c), once for a call, when all has been read.
+ * Damage is reported to the manager (damage.c), once per call, after all reads.
  */
 #include "client.h"
 

@@ -1,13 +1,12 @@
 /*
  * handle.c - entry checks of every public function, and disabling of broken handles.
  *
- * skv_check_failed of the library stands here: an invariant that does not hold never ends the
- * process of the engine that has loaded us (docs/decisions/0030). It breaks the handle that this
- * thread works for, or, where that is not known (pools have no handle), all of them.
+ * This file defines the library's skv_check_failed: a broken invariant never ends the process of
+ * the engine that has loaded the library (docs/decisions/0030). A failed check breaks the handle
+ * that this thread works for, or, if that is unknown (pools have no handle), all handles.
  *
- * State: which handle a thread works for, in which trace of its caller, for how long it tries, and
- * when its operation ends; whether all are broken.
- * Any thread, whatever locks it holds.
+ * State: a thread's handle, the trace of its caller, its time limit, and the end of its operation;
+ * whether all handles are broken. Any thread, whatever locks it holds.
  */
 #include "client.h"
 

@@ -2,16 +2,16 @@
  * late.c - the part of a transfer whose file system may hang, on a thread of its own.
  *
  * A thread that waits for a file system of the network can be neither woken nor ended, and the
- * kernel keeps the buffers of its request. So such a thread owns all that it uses: its pieces, the
- * bytes that they move, references to the open files, and the handle, which stays until the last of
- * them has ended. The caller copies its bytes in and out, and leaves the thread behind at the
- * deadline.
+ * kernel keeps the buffers of its request. So such a thread owns everything it uses: its pieces,
+ * the bytes that they move, references to the open files, and the handle, which stays until the
+ * last of them has ended. The caller copies its bytes in and out, and leaves the thread behind at
+ * the deadline.
  *
- * Which storages: those that are not known to lie on a local file system. The first use of a
- * storage opens its directory on such a thread, which also shows where it lies.
+ * Applies to storages that are not known to be on a local file system. The first use of a storage
+ * opens its directory on such a thread, which also determines the type of file system.
  *
  * Lock: late.lock, of one part. It protects `done` and `left`; all else belongs to the thread until
- * `done`, then to the caller, or, where that has `left`, to the thread again.
+ * `done`, then to the caller, or, if the caller has `left`, to the thread again.
  */
 #include "client.h"
 

@@ -2,8 +2,8 @@
  * memory.c - memory known to a handle: attached pools and registered regions.
  *
  * Owns the list of regions. A region is found by address, pinned while an operation uses it, and
- * not forgotten before the last pin is gone. The engine is told of it outside the lock, since that
- * may take long (pages are pinned); a region counts as known from then on.
+ * not forgotten before the last pin is gone. The engine registers a region outside the lock, since
+ * that may take long (pages are pinned); a region counts as known from then on.
  *
  * Lock: skv_memory.lock, before the lock of a pool.
  */

@@ -1,10 +1,10 @@
 /*
- * move.c - slabkv_move: takes blocks that are to move, or to be verified, does that, tells the
- * manager. No state; any thread.
+ * move.c - slabkv_move: takes blocks to move or verify, does the work, reports to the manager. No
+ * state; any thread.
  *
- * Law: what is finished as moved was read whole, had the checksum that its writer gave it, and is
- * synced at its new place; nothing is written after the deadline. A mover never makes a checksum of
- * its own. Portions of PORTION bytes go through one buffer.
+ * Law: a block that is finished as moved was read whole, had its writer's checksum, and is synced
+ * at its new location; nothing is written after the deadline. A mover never makes a checksum of its
+ * own. Portions of PORTION bytes go through one buffer.
  */
 #include "client.h"
 

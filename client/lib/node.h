@@ -1,11 +1,11 @@
 /*
- * node.h - the memory node of a storage: where it is, connections to it, its engine.
+ * node.h - the memory node of a storage: its address, connections, and engine.
  *
  * An engine of its own for the files of one storage ("memory"): on the node's host it copies from
  * and to mapped slabs, elsewhere it speaks TCP (skv/memory_node.h), a connection for each call that
- * is running, with a queue pair beside it that moves the bytes where there is RDMA (rdma.h). A node
- * that was started anew is another one: this handle of it fails for good, and its files are opened
- * again. Reference-counted, since open files outlive their mount. Any thread.
+ * is running, with a queue pair beside it that moves the bytes where there is RDMA (rdma.h). A
+ * restarted node counts as another node: this handle of it fails permanently, and its files are
+ * opened again. Reference-counted, since open files outlive their mount. Any thread.
  */
 #ifndef SKV_CLIENT_NODE_H
 #define SKV_CLIENT_NODE_H

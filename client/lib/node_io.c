@@ -3,12 +3,12 @@
  *
  * On the node's host a file is a mapping of the slab, and bytes are copied; elsewhere each call
  * takes a connection, and moves them with its queue pair, if it has one, else in frames, straight
- * from and to the caller's buffers. Either way a
- * writer announces itself with BEGIN and looks at its deadline after the answer: a node lets its
- * slots be reused only when no write of before is open (decision 0040). What is not known to have
- * ended is `in_flight`, and the session ends without `quiesced`.
+ * from and to the caller's buffers. Either way a writer announces itself with BEGIN and checks its
+ * deadline after the answer: a node permits reuse of its slots only when no earlier write is open
+ * (decision 0040). A write that is not known to have ended is `in_flight`, and the session ends
+ * without `quiesced`.
  *
- * Mappings of removed slabs, and of nodes that are gone, are noticed at the next use of the file.
+ * Mappings of removed slabs, and of nodes that are gone, are detected at the next use of the file.
  */
 #include "node.h"
 #include "rdma.h"

@@ -2,8 +2,8 @@
  * objects.c - storages, groups, instances and tenants: change, get, list, delete. No state; any
  * thread.
  *
- * Objects are JSON texts, as in the manager's API; a change asks what is there, lays the named
- * fields over it and puts the whole, because the manager's PUT takes an object as a whole. Only the
+ * Objects are JSON texts, as in the manager's API; a change reads the existing object, replaces the
+ * named fields and puts the whole, because the manager's PUT takes an object as a whole. Only the
  * layout of an instance's blocks, which programs need, is a struct.
  */
 #include "client.h"

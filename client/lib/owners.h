@@ -1,5 +1,5 @@
 /*
- * owners.h - which manager owns what a call is about, by what owners have said of themselves.
+ * owners.h - the manager that owns the object of a call, as reported by the owners themselves.
  *
  * A cache, never the truth: a wrong entry costs one try. An entry is the URL that the owner has
  * answered at, so it can be reached and no manager can put another one there.

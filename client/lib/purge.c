@@ -1,6 +1,6 @@
 /*
- * purge.c - all that is stored or being written for some instances is gone, for new weights or an
- * erasure. Stateless; any thread.
+ * purge.c - removes everything that is stored or being written for some instances, for new weights
+ * or an erasure. Stateless; any thread.
  */
 #include "client.h"
 

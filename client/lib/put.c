@@ -1,18 +1,18 @@
 /*
- * put.c - slabkv_put: start, write and checksum at once, sync, finish. No state; any thread.
- * What is more than the manager takes in one session goes in several, one after the other.
+ * put.c - slabkv_put: start, write and checksum at once, sync, finish. No state; any thread. A put
+ * larger than the manager takes in one session uses several, one after the other.
  *
  * Law: nothing is submitted after the session's deadline (the engine checks before each
  * submission), and finish names exactly the blocks whose every byte was written and synced. Since
- * the engine returns only when all it submitted has completed, finish may say `quiesced`: slots
- * that failed can be used again at once. It does not when the engine had to give up a request.
+ * the engine returns only when all it submitted has completed, finish may report `quiesced`: failed
+ * slots can be reused at once. It does not if the engine had to give up a request.
  *
- * Where the manager names a copy instance, what was written is put there, too, when it is
- * committed: a copy in a fast tier. If that fails, the put did not.
+ * If the manager names a copy instance, committed blocks are put there, too: a copy in a fast tier.
+ * A failure of the copy is no failure of the put.
  *
- * What a storage does not take, or not in half of the time, is put once more with a start that
- * avoids this storage. The first session has ended by then: its slots rest where a write may still
- * be under way.
+ * Blocks that a storage does not take, or not in half of the time, are put once more with a start
+ * that avoids this storage. The first session has ended by then: its slots rest where a write may
+ * still be under way.
  */
 #include "client.h"
 

@@ -1,10 +1,10 @@
 /*
  * rdma_pump.c - keeps a queue pair busy with the pieces of some runs (see rdma.h).
  *
- * Pieces are posted in order, as many as there is room for with one doorbell, and complete in
- * order. Registered buffers are named as they lie; others are copied through the queue pair's own
- * slots. Completions are polled for, and after a while waited for. Nothing is posted after the
- * deadline. No state of its own; the thread of the call.
+ * Pieces are posted in order, as many as fit with one doorbell, and complete in order. Registered
+ * buffers are used directly; others are copied through the queue pair's own slots. The thread polls
+ * for completions, and after a while waits for them. Nothing is posted after the deadline. No state
+ * of its own; the thread of the call.
  */
 #include "rdma_qp.h"
 

@@ -3,7 +3,7 @@
  *
  * An object is called slabkv-NAME-NAMESPACE-PID-START: the pid namespace (its inode number), the
  * pid and the start time of its owner (field 22 of /proc/PID/stat), which together name one process
- * of one boot. Whatever belongs to a process that is provably gone is removed; age says nothing: a
+ * of one boot. Objects of a process that is provably gone are removed; their age does not matter: a
  * worker may hold its pool for months, and a crashed one leaves gigabytes within a second.
  *
  * No state. Any thread.

@@ -2,10 +2,11 @@
  * usrbio.c - the engine "usrbio": block bytes over 3FS's native interface, and everything else
  * through the engine behind it.
  *
- * Owns the open files, the current connection and the list of memory that callers have told of. The
- * way is chosen file by file, when it is opened: on 3FS natively; on 3FS without its library
- * through the mount, past the page cache; elsewhere with the engine behind. Asked for by name, it
- * says what is wrong instead of going another way on 3FS, except for a library that is not there.
+ * Owns the open files, the current connection and the list of memory that callers have registered.
+ * The way is chosen for each file when it is opened: on 3FS natively; on 3FS without its library
+ * through the mount, past the page cache; elsewhere with the engine behind. If the engine was
+ * selected by name, it reports an error instead of using another way on 3FS, unless the library is
+ * missing.
  *
  * Lock: skv_usrbio.lock. It protects the connection, the list of memory and the descriptors that
  * wait. A connection is made outside of it, by one thread at a time.

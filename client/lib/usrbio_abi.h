@@ -1,6 +1,6 @@
 /*
  * usrbio_abi.h - the binary interface of 3FS's client library, libhf3fs_api_shared.so: its structs
- * and the types of its functions, in words of ours.
+ * and the types of its functions, in our own words.
  *
  * The library is loaded at run time (usrbio_lib.h), so nothing of it is needed to build. Layouts
  * are those of x86-64 and of every other LP64 machine; the assertions below fail to compile

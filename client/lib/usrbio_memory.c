@@ -2,10 +2,10 @@
  * usrbio_memory.c - memory shared with the FUSE daemon: registration, and buffers in our own
  * memory.
  *
- * The memory is made by us, not by 3FS's library: then every page is there before the daemon
- * hears of it (a full /dev/shm is an error, not a SIGBUS, and the pages are charged to this
- * process), it lies on the right NUMA node, and its name is removed at once, so that a process
- * that is killed leaves nothing behind.
+ * The memory is made by us, not by 3FS's library: then every page exists before the daemon gets it
+ * (a full /dev/shm is an error, not a SIGBUS, and the pages are charged to this process), it lies
+ * on the right NUMA node, and its name is removed at once, so that a process that is killed leaves
+ * nothing behind.
  */
 #include "usrbio.h"
 

@@ -1,8 +1,8 @@
 /*
  * api.c - the fs-master's API for the transports: routes, bodies, failures, its root.
  *
- * Owns the path of the root, which is opened anew for each call: what is mounted there now
- * is what counts. No locks.
+ * Owns the path of the root, which is opened anew for each call, so that the current mount counts.
+ * No locks.
  */
 #include "fs_master.h"
 

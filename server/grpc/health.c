@@ -1,10 +1,9 @@
 /*
  * health.c - grpc.health.v1.Health: Check, and Watch as a stream of changes.
  *
- * The manager as a whole ("") and its services are serving when /readyz says ready; gRPC's
- * own (health, reflection) always are. A watched service that nobody knows is
- * SERVICE_UNKNOWN, as the protocol wants it. The watchers of an event thread are looked at a
- * few times a second by that thread.
+ * The manager as a whole ("") and its services are serving when /readyz says ready; gRPC's own
+ * (health, reflection) always are. An unknown watched service is SERVICE_UNKNOWN, as the protocol
+ * demands. Each event thread checks its watchers a few times a second.
  */
 #include "internal.h"
 

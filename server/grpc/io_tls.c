@@ -1,10 +1,10 @@
 /*
  * io_tls.c - TLS as the transport of a gRPC connection.
  *
- * The handshake goes on inside read and write. Owns session and socket. One thread.
+ * The handshake continues inside read and write. Owns session and socket. One thread.
  *
- * GnuTLS keeps a record that was not taken whole, which epoll does not see: so a record is only
- * asked for when all of it fits.
+ * GnuTLS keeps a record that was not read whole, which epoll does not report: so a record is only
+ * read when all of it fits.
  */
 #include "io.h"
 

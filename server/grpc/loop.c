@@ -3,9 +3,9 @@
  *
  * Each thread owns its connections from their first byte to their last. Thread 0 accepts and deals
  * the sockets out in turn: with one shared listening socket the thread that wakes first would take
- * most. What comes from elsewhere (sockets, completed calls) goes through an inbox under loop.lock,
- * held to link and unlink only, and an eventfd that is written under it: so whoever completed a
- * call touches nothing of the transport any more when the thread has seen it.
+ * most. Input from other threads (sockets, completed calls) goes through an inbox under loop.lock,
+ * held to link and unlink only, and an eventfd that is written under it: so a completing thread
+ * touches nothing of the transport after the event thread has seen the call.
  */
 #include "internal.h"
 

@@ -1,10 +1,9 @@
 /*
- * wheel.c - a timer wheel: 256 slots of 8 ms; what lies further ahead stays in
- * its slot for another round.
+ * wheel.c - a timer wheel: 256 slots of 8 ms; a later timer stays in its slot for another round.
  *
- * Calls have deadlines and connections idle times, nearly all of them cleared before they
- * are due, so setting and clearing must cost nothing; a heap would pay for an order that
- * nobody asks for. One thread.
+ * Calls have deadlines and connections idle times, nearly all of them cleared before they are due,
+ * so setting and clearing must cost nothing; a heap would pay for an order that is not needed. One
+ * thread.
  */
 #include "wheel.h"
 

@@ -2,8 +2,8 @@
  * fail.c - answers of failed calls: the one place that decides them.
  *
  * SGLang's clients disable their cache on any error, so a well-formed call never gets one: if pages
- * are short the answer is as if nothing was there, and so it is if a call has waited in vain for a
- * manager or the store to be ready. In upstream mode, whatever makes its server raise is 500.
+ * are short the answer is as for an empty space, also if a call has waited in vain for a manager or
+ * the store to be ready. In upstream mode, every input for which upstream's server raises is 500.
  */
 #include "hf3fs.h"
 

@@ -6,9 +6,9 @@
  *
  * vLLM's client drops a whole batch if one key gets no page, and returns nothing, so a batch gets
  * pages for all keys or for none. It rewrites existing keys, on their page, which is leased for as
- * long as a writer may take. For a key that another client is writing it gets a *spare*: a page
- * reserved under a key that nobody can request, so that what is written there is never found, and
- * the page is freed like one that was not confirmed.
+ * long as a writer may take. For a key that another client is writing the client gets a *spare*: a
+ * page reserved under a key that nobody can request, so that its bytes are never found, and the
+ * page is freed like one that was not confirmed.
  */
 #include "hf3fs.h"
 

@@ -1,12 +1,12 @@
 /*
  * accept.c - accepts connections and hands them to libmicrohttpd's threads.
  *
- * libmicrohttpd does not listen itself: it cannot stop that while its threads serve (0.9.75's
+ * libmicrohttpd does not listen itself: it cannot stop listening while its threads serve (0.9.75's
  * MHD_quiesce_daemon races with them for the socket), and a manager whose socket outlives it must
- * leave new connections to the next one as soon as it ends. From such a socket none is taken before
- * there is something to answer, either: clients that wait in the kernel need not come again. Owns
- * one thread and the count of connections. What is over the limit is closed at once: a client that
- * waits in the kernel for others to go takes the manager for one that hangs.
+ * leave new connections to the next manager as soon as it ends. From such a socket no connection is
+ * accepted before the manager can answer, either: clients that wait in the kernel need not connect
+ * again. Owns one thread and the count of connections. Connections over the limit are closed at
+ * once: a client that waits in the kernel for a free place would take the manager for hanging.
  */
 #include "internal.h"
 

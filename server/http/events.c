@@ -2,10 +2,10 @@
  * events.c - limits how many events libmicrohttpd takes from epoll at a time.
  *
  * libmicrohttpd 0.9.75 asks for 128 events and, when it got exactly as many, waits for more before
- * it looks at the first: without end, if nothing else happens. So it never gets as many: the
+ * it looks at the first: without end, if nothing else happens. So it never gets that many: the
  * program has an epoll_wait of its own, which a shared library that the program is linked with
- * finds before the C library's. Events that are left are there in the next round. Other callers in
- * the process are not affected but for the bound. No state, any thread. Decision 0026.
+ * finds before the C library's. Remaining events are reported in the next round. Other callers in
+ * the process only get the same bound. No state, any thread. Decision 0026.
  */
 #include <dlfcn.h>
 #include <sys/epoll.h>

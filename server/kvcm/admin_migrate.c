@@ -1,9 +1,9 @@
 /*
- * admin_migrate.c - migrateCache: blocks of one storage that are to lie in another one of their
- * group, or to have copies in its fast tier.
+ * admin_migrate.c - migrateCache: moves blocks of a storage to another one of their group, or
+ * copies them to its fast tier.
  *
- * Accepted is what movers were asked for. Only COPY: a MARK would ask the engine to write the block
- * again, without a checksum, into a place where it would not count. No state.
+ * A block is accepted once movers were asked for it. Only COPY: a MARK would ask the engine to
+ * write the block again, without a checksum, into a place where it would not count. No state.
  */
 #include "meta.h"
 

@@ -2,9 +2,9 @@
  * api.c - KVCM's API for the transports: routes, bodies, answers, failures.
  *
  * A body is proto3 JSON over HTTP, whatever its content type says, and the binary form over gRPC.
- * What an operation answers is HTTP 200 or gRPC OK, its error lies in the header of the message. A
- * body that is no message is 400 and {}, an unknown path 404; what the transport refuses (too
- * large, too many) has the transport's status. No locks.
+ * An operation's answer is HTTP 200 or gRPC OK, with its error in the header of the message. An
+ * invalid body is 400 and {}, an unknown path 404; a call that the transport refuses (too large,
+ * too many) has the transport's status. No locks.
  */
 #include "op_list.h"
 

@@ -2,10 +2,10 @@
  * ask.c - lookups of more keys than the core takes at once: the answers of all portions
  * (skv/portions.h) become one.
  *
- * Only where each portion means something by itself: a prefix, which ends with its first miss, or
- * keys one by one. What counts from the end (windows, states) is looked for by lengths, which lease
- * and use nothing, and is asked for when it is known where it lies. Nothing holds between two
- * portions: what goes meanwhile is a miss. No state.
+ * Only for modes in which each portion is meaningful by itself: a prefix, which ends with its first
+ * miss, or keys one by one. Modes that count from the end (windows, states) first find their
+ * position by lengths, which lease and use nothing, and then look the blocks up. No consistency is
+ * guaranteed between two portions: a block that is removed meanwhile is a miss. No state.
  */
 #include "meta.h"
 

@@ -2,13 +2,13 @@
  * meta_finish.c - finishWriteCache.
  *
  * A session belongs to its instance, may be finished twice in the same way, and a mask that does
- * not fit leaves it open: the peer's does neither. Another finish of a session that is over fails,
- * as the peer's does, and so does one that names blocks as written which were removed meanwhile;
- * the others of it are committed.
+ * not fit leaves it open: KVCM's own server does neither. A different finish of an ended session
+ * fails, as in KVCM, and so does one that names removed blocks as written; its other blocks are
+ * committed.
  *
- * Its writers give no checksums. So before a finish commits, the manager looks at the slots, as far
- * as it sees them (storage/written.c): what has not arrived is not stored, and the call is an
- * error. A look that may block is one of the service's lookers'. No state.
+ * Its writers give no checksums. So before a finish commits, the manager checks the slots, as far
+ * as it can (storage/written.c): blocks that have not arrived are not stored, and the call is an
+ * error. A check that may block runs on the service's lookers. No state.
  */
 #include "meta.h"
 

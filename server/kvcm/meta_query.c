@@ -1,9 +1,9 @@
 /*
  * meta_query.c - getCacheLocation, getCacheLocationLen.
  *
- * The peer's query types are modes of the core's lookup. A block is found if it has any spec,
- * for a location of the peer's need not have all; its answer then lacks the others. Long
- * requests: ask.c. No state.
+ * KVCM's query types are modes of the core's lookup. A block is found if it has any spec, because a
+ * location of KVCM need not have all; its answer then lacks the others. Long requests: ask.c. No
+ * state.
  */
 #include "meta.h"
 

@@ -1,9 +1,9 @@
 /*
  * meta_remove.c - removeCache, trimCache.
  *
- * What the mask of a removal leaves out stays, which the peer's own server has yet to learn.
- * Both mean every location of a block, those that are being written too: the writer's finish
- * then fails for it. No state.
+ * Locations that the mask of a removal omits stay, unlike in KVCM's own server. Both operations
+ * apply to every location of a block, also those being written: the writer's finish then fails for
+ * the block. No state.
  */
 #include "meta.h"
 

@@ -1,10 +1,10 @@
 /*
- * meta_replicate.c - replicateCache: blocks that are to have a copy in a storage of the fast tier.
+ * meta_replicate.c - replicateCache: requests copies of blocks in a storage of the fast tier.
  *
- * The peer copies before it answers; here the answer says what movers were asked for, and the copy
- * is found when one has made it. A block is copied whole, from where it lies: source_specs may only
- * name its specs. What becomes of an item is in its result; of a single one, as older clients send
- * it, in the header. No state.
+ * KVCM copies before it answers; here the answer reports the requests to movers, and the copy is
+ * found when a mover has made it. A block is copied whole, from its own location: source_specs may
+ * only name its specs. The outcome of an item is in its result; of a single one, as older clients
+ * send it, in the header. No state.
  */
 #include "meta.h"
 

@@ -1,17 +1,17 @@
 /*
  * meta_start.c - startWriteCache, and startEvictWriteCache.
  *
- * The latter is asked by an engine that is about to evict blocks, so one replica of them is its
- * own: two are wanted unless it says otherwise, and that is the one that is kept here. More than
- * one kept here is only asked of movers: then nothing is handed out.
+ * The latter is called by an engine that is about to evict blocks, which has one replica itself: by
+ * default two are wanted, so one is kept here. More than one kept here is only requested from
+ * movers: then no slot is handed out.
  *
- * The core names one writer for each key and spec; whatever else is there, being written or
- * being removed is masked. A key that is repeated in one request is masked after the first, for
- * the core takes each once.
+ * The core names one writer for each key and spec; a key that exists, is being written or being
+ * removed is masked. A key that is repeated in one request is masked after the first, for the core
+ * takes each once.
  *
- * Keys beyond those that the core takes at once are asked for in portions, each a session of the
- * core's (sessions.c). What a portion is refused for, and what is behind it, is masked when one
- * before it has blocks to write: whoever wants it written asks again. No state.
+ * Keys beyond the core's limit are started in portions, each a session of the core (sessions.c). If
+ * a portion is refused after an earlier one has blocks to write, its keys and all later ones are
+ * masked: the client may request them again. No state.
  */
 #include "meta.h"
 

@@ -1,10 +1,10 @@
 /*
  * model.h - converts KVCM's storages, groups and registrations to objects of the core, and back.
  *
- * The peer's own message is kept whole, as JSON, in the object's `extra`: what has no meaning here
- * is given back as it came. What would change what a caller gets and is not there is refused with
- * SKV_E_UNSUPPORTED, naming the field; KVCM.md has the table. Errors name the field in
- * err->field as the peer's JSON does ("cache_config.data_storage_strategy").
+ * KVCM's message is kept whole, as JSON, in the object's `extra`: fields without a meaning here are
+ * returned unchanged. A missing feature that would change results is refused with
+ * SKV_E_UNSUPPORTED, naming the field; KVCM.md has the table. Errors name the field in err->field
+ * as KVCM's JSON does ("cache_config.data_storage_strategy").
  *
  * No state; any thread. Messages and strings of results live in the arena.
  */

@@ -1,9 +1,10 @@
 /*
  * model_group.c - KVCM's InstanceGroup as a group of the core.
  *
- * A strategy (CPS_*) says which kinds of storages are taken, or taken first: it becomes the order
- * of the group's storages, which is made anew when a storage comes (kvcm_groups_refit), because
- * candidates may be named before they exist. No state. kvcm_groups_refit blocks, the rest does not.
+ * A strategy (CPS_*) selects the kinds of storages that are used, or used first: it becomes the
+ * order of the group's storages, which is recomputed when a storage is added (kvcm_groups_refit),
+ * because candidates may be named before they exist. No state. kvcm_groups_refit blocks, the rest
+ * does not.
  */
 #include "model_internal.h"
 

@@ -1,10 +1,10 @@
 /*
  * op.c - common to all operations of KVCM's API: order of checks, codes, messages, headers.
  *
- * The peer's order: the instance is there, this node leads, no fault is ordered, required fields,
- * the work. Whether the instance is there is found out by the work itself, and asked for only when
- * something else has failed: then it decides what is told. Leading goes first here, for a standby
- * knows of no instance. No state.
+ * KVCM's order: the instance exists, this node leads, no fault is injected, required fields, the
+ * work. The work itself finds out whether the instance exists; it is only checked separately when
+ * something else has failed, because it determines the error. Leading is checked first here,
+ * because a standby knows no instance. No state.
  */
 #include "op.h"
 

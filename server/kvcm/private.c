@@ -1,11 +1,11 @@
 /*
- * private.c - directories of storages whose metadata ends with the process, so that they are
- * useless afterwards.
+ * private.c - removes directories of storages whose metadata ends with the process, because their
+ * bytes are useless afterwards.
  *
- * Beside the directory <root>/<name>.<id> lies a file <root>/.kvcm-<id> that names the process.
- * Who ends removes its own; who comes removes those of processes that are provably dead.
- * Nothing is ever removed but directories with the mark of our storages. No state; any thread;
- * blocks with the file system.
+ * Beside the directory <root>/<name>.<id> lies a file <root>/.kvcm-<id> that names the process. A
+ * process that ends removes its own; a process that starts removes those of processes that are
+ * provably dead. Only directories with the mark of slabkv's storages are ever removed. No state;
+ * any thread; blocks with the file system.
  */
 #include <skv/kvcm_run.h>
 

@@ -1,9 +1,9 @@
 /*
- * want.c - blocks that movers are to copy or move (skv_core_want), in KVCM's words.
+ * want.c - requests movers to copy or move blocks (skv_core_want), with KVCM's types.
  *
- * Movers prove what they copy by checksums. What KVCM's clients write has none: their protocol does
- * not carry any. So copies are of what libslabkv and the native API wrote; that others are
- * refused is logged once, with the reason.
+ * Movers prove what they copy by checksums. Blocks of KVCM's clients have none, because their
+ * protocol does not carry any. So only blocks written by libslabkv and the native API are copied; a
+ * refusal of others is logged once, with the reason.
  */
 #include "meta.h"
 

@@ -6,10 +6,10 @@
  * cannot both hand out slots: the first manager that runs on one shuts the other out.
  *
  * backup copies to a file while managers run on the store; restore copies such a file to an empty
- * store. What was written after a backup is not in it, and other blocks may lie in its slots by
- * now. So each partition of it has a document that says so, and so has a restored store. A manager
- * loads neither unless it is told to (--adopt), which makes it count as gone back in time; then it
- * takes the document away.
+ * store. Blocks written after a backup are not in it, and other blocks may lie in its slots by now.
+ * So each partition of a backup, and of a restored store, has a document that marks it. A manager
+ * loads neither without --adopt, which treats the store as gone back in time and removes the
+ * document.
  */
 #include "main.h"
 

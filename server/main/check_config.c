@@ -1,7 +1,7 @@
 /*
- * check_config.c - `slabkvd check-config`: says all that is wrong with a configuration before it is
- * used: each parameter, and what a start with it would find here: ports, certificates, tokens,
- * directories, the store. Changes nothing. Stateless.
+ * check_config.c - `slabkvd check-config`: reports all errors of a configuration before it is used:
+ * each parameter, and the ports, certificates, tokens, directories and store that a start would
+ * use. Changes nothing. Stateless.
  */
 #include "main.h"
 

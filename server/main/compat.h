@@ -2,7 +2,7 @@
  * compat.h - the program in KVCM's mode: its four ports, its first objects, its published address.
  *
  * Created and driven by serve.c. Without `compat = kvcm` there are no ports and no objects, only
- * what the operations of KVCM's API need anyway.
+ * the state that the operations of KVCM's API always need.
  */
 #ifndef SKV_COMPAT_H
 #define SKV_COMPAT_H

@@ -1,10 +1,10 @@
 /*
- * memory.c - how much memory the manager may use, and how much it does.
+ * memory.c - measures the permitted and the used memory of the manager.
  *
- * Control groups of version 2 have memory.max, those of version 1 memory.limit_in_bytes; a process
- * is bound by those above its own, too. In a container the path that /proc tells may be the host's,
- * and only the top is there. Resident memory is what the kernel ends a process for, less the page
- * cache, which it takes back. Stateless, but for the level that was logged.
+ * Control groups of version 2 have memory.max, those of version 1 memory.limit_in_bytes; the limits
+ * of all parent groups apply, too. In a container the path in /proc may be the host's, and only the
+ * top exists. The kernel kills a process for its resident memory without the page cache, which it
+ * can reclaim. Stateless, but for the level that was logged.
  */
 #include "memory.h"
 

@@ -1,9 +1,9 @@
 /*
  * reload.c - SIGHUP: reads parameters, tokens, certificates and log files again.
  *
- * Parameters are read from the same sources as at the start. Those that may change at run time are
- * taken over and told, with what they were; others are told to need a restart. Where a source has
- * an error nothing of it is taken. Main thread.
+ * Parameters are read from the same sources as at the start. Parameters that may change at run time
+ * are applied and logged, with their old values; for others the log says that a restart is needed.
+ * A source with an error is ignored as a whole. Main thread.
  */
 #include "serve.h"
 

@@ -1,9 +1,10 @@
 /*
- * watch.c - calls of the store that hang, who waits for them, and the memory in use.
+ * watch.c - detects hanging calls of the store, ends waits for them, and measures memory.
  *
  * A mount that does not answer gives its callers no error: they wait in the kernel. So one thread,
- * which calls no file system, says what hangs. A manager that is asked to end does not wait for it:
- * what the store has not acknowledged was told to nobody, so ending in the middle is as kill -9 is.
+ * which calls no file system, logs hanging calls. A manager that must end does not wait for them:
+ * results that the store has not acknowledged were returned to nobody, so ending in the middle is
+ * like kill -9.
  *
  * State: `watch`, `has_watch`, `unwatched` of struct service.
  */

@@ -3,10 +3,10 @@
  * thread for each, and knows which of them are writing.
  *
  * Owns the list of connections, under conn_lock. The acceptor also cuts connections that have not
- * said hello (TLS handshake included) within HELLO_MS; when too many of them wait, the one that
- * has waited longest. And it cuts TCP connections whose writer should have ended: the client's
- * deadline has passed. A local writer cannot be cut, since the memory is in its hands: it counts as
- * writing until it says that it has ended, or until the last process that has its socket is gone.
+ * said hello (TLS handshake included) within HELLO_MS; when too many of them wait, the one that has
+ * waited longest. And it cuts TCP connections whose writer should have ended: the client's deadline
+ * has passed. A local writer cannot be cut, since it has mapped the memory: it counts as writing
+ * until it reports the end, or until the last process that has its socket is gone.
  */
 #include "memnode.h"
 

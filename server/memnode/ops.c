@@ -1,8 +1,8 @@
 /*
  * ops.c - the operations of a memory node for managers: the verbs of skv/fs_master.h on its slabs.
  *
- * The path names the node, so that whoever reaches another one is told. The first storage that
- * opens a node has it until it leaves, or the node ends; the owner files of other storages are
+ * The path names the node, so that a call that reaches another node is detected. The first storage
+ * that opens a node has it until it leaves, or the node ends; the owner files of other storages are
  * records here, as forgetful as the slabs.
  */
 #include "memnode.h"

@@ -4,7 +4,8 @@
  *
  * Owns the table of slabs. Memory is allocated when a slab is made, placed by NUMA node before, and
  * sealed against a change of its length. Any thread; the lock is not held while memory is
- * allocated: managers make one slab of a storage at a time, and whoever is second finds it made.
+ * allocated: managers make one slab of a storage at a time, and a second caller finds the slab
+ * made.
  */
 #include "memnode.h"
 

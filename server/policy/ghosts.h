@@ -1,15 +1,15 @@
 /*
- * ghosts.h - keys of recently evicted blocks, so that one that comes back is recognised.
+ * ghosts.h - keys of recently evicted blocks, so that a returning block is recognised.
  *
  * A table of buckets of a cache line each, which a key's hash chooses: finding, adding and expiring
  * touch that line only. A ghost has 32 bits: 16 of its hash, its class, its age, and the time when
- * it was added. It expires when `want` later ones were added, to within a thirty-second. Where a
- * bucket is full its oldest ghost is forgotten early, which is one in two hundred. Two keys are
- * taken for the same one in 7,000 times. All follows from the order of calls alone.
+ * it was added. It expires when `want` later ones were added, to within a thirty-second. If a
+ * bucket is full its oldest ghost is forgotten early: one in two hundred. Two keys are confused
+ * once in 7,000 times. All follows from the order of calls alone.
  *
- * Those that expire are only counted: how many of each class and age were added in a tick and
- * did not come back is known without looking for them. The caller is told when the last one of the
- * tick expires.
+ * Expired ghosts are only counted: counts per class and age of the ghosts that were added in a tick
+ * and did not come back need no search. The caller gets them when the last ghost of the tick
+ * expires.
  *
  * 8 bytes for each that is wanted, 1 GiB at most, and 256 KiB for the counts. When the table must
  * grow by a quarter or shrink to one, all are forgotten; without memory there are fewer ghosts.

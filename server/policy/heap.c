@@ -1,11 +1,11 @@
 /*
  * heap.c - sets of min-heaps of (key, id), see skv/heap.h.
  *
- * Four children to a node: half the depth of a binary heap, so half as many places to write.
- * The arrays are chunks that the heaps of a set pass around. They are cut from blocks, one after
- * the other and when they are needed: most blocks of a chain are never in a queue, and a chunk that
- * was not written to takes no memory. A root that is taken out leaves a hole, which the next to
- * come falls through: what follows a victim is mostly its parent, which is as old and stays there.
+ * Four children to a node: half the depth of a binary heap, so half as many places to write. The
+ * arrays are chunks that the heaps of a set pass around. They are cut from blocks, one after the
+ * other and when they are needed: most blocks of a chain are never in a queue, and a chunk that was
+ * not written to takes no memory. A removed root leaves a hole, into which the next entry sinks:
+ * the next entry after a victim is mostly its parent, which is as old and stays there.
  */
 #include <skv/heap.h>
 

@@ -1,8 +1,9 @@
 /*
  * s3fifo.c - S3-FIFO (Yang et al., SOSP 2023): newcomers pass a small queue of a tenth of all
- * blocks, by birth; what was used twice there gets into the main queue, what was not goes, and is
- * remembered as one of as many ghosts as the main queue is to have. What comes back meanwhile gets
- * into the main queue at once. There what was used goes round again, up to three times.
+ * blocks, by birth; a block used twice there moves to the main queue; another is evicted, and
+ * remembered as a ghost. There are as many ghosts as the main queue should have blocks. A block
+ * that comes back while it is a ghost enters the main queue at once. In the main queue used blocks
+ * are requeued, up to three times.
  */
 #include "exact_ghosts.h"
 #include "policies.h"

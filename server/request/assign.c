@@ -1,11 +1,10 @@
 /*
- * assign.c - which manager should own which partition. See assign.h.
+ * assign.c - computes the manager that should own each partition. See assign.h.
  *
- * First partitions go to their homes. Then each member's share of the others is fixed, so that all
- * have as many as possible alike, and what is left over goes to those that have most already, so
- * that they keep it. Then members keep what they have, up to their share, and the rest is given
- * out. What is kept and who gets the rest is said by a hash of member and partition, the highest
- * first. No state.
+ * First partitions go to their homes. Then each member's share of the others is fixed as evenly as
+ * possible; a remainder goes to the members that have most already, so that they keep it. Then
+ * members keep their partitions, up to their share, and the others are assigned. A hash of member
+ * and partition, the highest first, decides which are kept and who gets the others. No state.
  */
 #include <skv/assign.h>
 

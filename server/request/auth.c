@@ -3,10 +3,10 @@
  * come as a Basic password.
  *
  * Owns the tables of hashes; texts are wiped after reading. The SHA-256 of a presented token is
- * compared with every one in constant time, so neither its length nor a matching beginning shows in
- * the time taken. Any thread checks (read lock); a reload builds a new table first and swaps it
- * under the write lock. No lock is held across file I/O. Tokens given while it runs are kept the
- * same way, with the fingerprint that people compare.
+ * compared with every one in constant time, so the time reveals neither its length nor a matching
+ * prefix. Any thread checks (read lock); a reload builds a new table first and swaps it under the
+ * write lock. No lock is held across file I/O. Tokens given while it runs are kept the same way,
+ * with a fingerprint for comparison by people.
  */
 #include <skv/auth.h>
 

@@ -1,9 +1,9 @@
 /*
- * forward.c - calls go on to the manager that owns their partition. See forward.h.
+ * forward.c - forwards calls to the manager that owns their partition. See forward.h.
  *
- * The relay's thread carries all of them; what belongs to one is in its arena. No lock, no state
- * but the relay. A call that another owner should answer by now is given up there, and waits with
- * the others (pause.c), which also decides when it is tried again and when it fails.
+ * The relay's thread carries all calls; the data of a call is in its arena. No lock, no state but
+ * the relay. A call that another owner should answer by now is given up, and waits with the others
+ * (pause.c); pause.c also decides when it is retried and when it fails.
  */
 #include <skv/forward.h>
 

@@ -1,8 +1,8 @@
 /*
- * forward_grpc.c - gRPC calls that go on to the owner, inside HTTP. See skv/forward.h.
+ * forward_grpc.c - forwards gRPC calls to the owner, inside HTTP. See skv/forward.h.
  *
- * The message goes on as it came, and so does the answer's. A failure is told by headers, from
- * which this manager makes its trailers: code, message and field are the owner's. No state.
+ * Request and answer messages are forwarded unchanged. A failure is in headers, from which this
+ * manager makes its trailers: code, message and field are the owner's. No state.
  */
 #include "forward_grpc.h"
 

@@ -1,5 +1,5 @@
 /*
- * forward_grpc.h - gRPC calls that go on to the owner: what is theirs alone. For forward.c.
+ * forward_grpc.h - forwards gRPC calls to the owner: the parts that only gRPC needs. For forward.c.
  */
 #ifndef SKV_FORWARD_GRPC_H
 #define SKV_FORWARD_GRPC_H

@@ -2,8 +2,8 @@
  * hold.c - counts the memory held by calls, in total and by tenant and address. See hold.h.
  *
  * Small calls cost one atomic addition and subtraction; only large ones take the lock, and a check
- * does when more is held than one tenant or address may. A holder is there as long as it has a
- * large call. The lock is held for a look-up only.
+ * does so if the total exceeds the limit of one tenant or address. A holder exists as long as it
+ * has a large call. The lock is held for a look-up only.
  */
 #include <skv/hold.h>
 

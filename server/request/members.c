@@ -1,8 +1,8 @@
 /*
- * members.c - the managers of one store that are there now. See skv/members.h.
+ * members.c - the present managers of a store. See skv/members.h.
  *
- * One thread renews this manager's document and looks at the others', three times per lease. What
- * it saw is under the lock, which is never held while the store is asked.
+ * One thread renews this manager's document and reads the others', three times per lease. The lock
+ * protects its results, and is never held during a call of the store.
  */
 #include <skv/members.h>
 

@@ -1,7 +1,7 @@
 /*
  * owner.c - the header Slabkv-Owner of an answer. See skv/owner.h. No state, no locks.
  *
- * Only an answer that may be told (skv_door_check) says that this manager is the owner.
+ * Only a valid answer (skv_door_check) names this manager as the owner.
  */
 #include <skv/owner.h>
 

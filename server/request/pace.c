@@ -1,8 +1,8 @@
 /*
  * pace.c - the minimum rate of a peer. See pace.h. No state of its own.
  *
- * The kernel's count of what has come is used rather than ours: it includes what waits for a thread
- * of ours, so a slow manager blames nobody.
+ * The kernel's count of received bytes is used: it includes bytes that wait for a thread of this
+ * process, so a slow manager does not blame its clients.
  */
 #include <skv/pace.h>
 

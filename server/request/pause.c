@@ -1,12 +1,12 @@
 /*
- * pause.c - calls wait while ownership or the store moves. See pause.h.
+ * pause.c - keeps calls waiting while ownership or the store moves. See pause.h.
  *
- * Owns struct skv_pause of the service: a list, and the thread that looks at it every TICK_MS while
+ * Owns struct skv_pause of the service: a list, and the thread that checks it every TICK_MS while
  * it is not empty. Calls run again on that thread (or a worker, as their route says), one after the
  * other; none of them blocks. One lock, over the list, never held while a call runs.
  *
  * Running again is harmless: operations may be repeated. An administrator's write whose outcome is
- * not known is not repeated: it is read back by whoever sent it.
+ * not known is not repeated: its sender must read it back.
  */
 #include <skv/pause.h>
 

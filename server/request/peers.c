@@ -1,7 +1,7 @@
 /*
  * peers.c - counts connections by address. See peers.h.
  *
- * Short lists under one lock, taken once when a connection comes and once when it goes.
+ * Short lists under one lock, taken once when a connection opens and once when it closes.
  */
 #include <skv/peers.h>
 

@@ -1,10 +1,10 @@
 /*
  * spread.c - shares the partitions of a store with the other managers. See skv/spread.h.
  *
- * One thread, which looks at what the core and the members know and asks nobody: so a store that
- * hangs does not keep it from seeing that another manager is gone. Only until all objects have
- * places (decision 0050) the store is asked for that, and one manager has all: who has the first
- * partition. So it is where the store is a file that one process writes at a time.
+ * One thread uses only the state of the core and the members, and calls nobody: so a hanging store
+ * does not prevent it from detecting that another manager is gone. Only until all objects have
+ * places (decision 0050) it reads the store, and one manager, the owner of the first partition, has
+ * all partitions. The same applies to a store that is a file, which one process writes at a time.
  *
  * State: struct skv_spread, of the thread alone.
  */

@@ -1,6 +1,7 @@
 /*
- * belady.c - the optimum: what is used again last goes first, and what would be used again later
- * than all that is there is not taken in at all. Looks ahead, so it is a bound and no policy.
+ * belady.c - the optimum: the block whose next use is last is evicted first, and a block whose next
+ * use is later than those of all stored blocks is not stored at all. It looks ahead, so it is a
+ * bound and no policy.
  */
 #include "run.h"
 

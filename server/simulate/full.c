@@ -3,12 +3,12 @@
  * with one client asks it.
  *
  * A core of its own for each run, without threads, on a store that keeps the registry in memory and
- * no journal, because nobody loads it and nobody else can own it, and a storage without bytes, with
- * one group and one instance. Each request looks up its prefix without a lease, then starts
- * and finishes what is missing below it; of a request that is larger than the capacity the first
- * blocks are written. Nothing is evicted ahead of need. What is evicted depends on the order
- * of calls alone, so a manager with the same settings that gets the same calls in the same order
- * has the same hits, whatever its clock.
+ * no journal, because it is never loaded or owned by others, and a storage without bytes, with one
+ * group and one instance. Each request looks up its prefix without a lease, then starts and
+ * finishes the missing blocks after it; of a request that is larger than the capacity the first
+ * blocks are written. Nothing is evicted ahead of need. What is evicted depends on the order of
+ * calls alone, so a manager with the same settings that gets the same calls in the same order has
+ * the same hits, whatever its clock.
  */
 #include "run.h"
 

@@ -1,8 +1,7 @@
 /*
  * options.c - reads the command line of `slabkvd simulate`. No state but getopt's.
  *
- * Options are one table: name, where it goes, range. What belongs together is
- * checked once all is read.
+ * Options are one table: name, destination, range. Combinations are checked once all are read.
  */
 #include "options.h"
 

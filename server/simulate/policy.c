@@ -1,13 +1,13 @@
 /*
- * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, asked as the core
- * is by full mode; or, to compare with published simulations, one insertion at a time.
+ * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, called as full mode
+ * calls the core; or, to compare with published simulations, one insertion at a time.
  *
  * Holds blocks and queues as the core does (server/core/evict/evict.c): a use changes a block's
- * stamp and count, the queues learn of it when the block comes to a top. Blocks of a policy with
- * `leaf_first` go only when no other hangs below them, as long as there is a choice.
+ * stamp and count, the queues learn of it when the block comes to a top. Under a policy with
+ * `leaf_first` blocks with children are evicted only when no leaf is left.
  *
- * With tiers (docs/decisions/0051) the fast one is a cache of its own: what is in it is a hit only
- * if the other has it too.
+ * With tiers (docs/decisions/0051) the fast one is a cache of its own: its blocks are hits only if
+ * the other has them too.
  */
 #include "run.h"
 

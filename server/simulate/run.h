@@ -2,16 +2,16 @@
  * run.h - a simulation: a trace, a policy, a capacity. Each runs on one thread and shares nothing
  * but the trace.
  *
- * Semantics of a request in policy mode, which are those of the manager: its blocks are looked up
- * in the state at arrival; the leading blocks that are present are used; then blocks of other
- * requests are evicted to make room for all absent ones, which come in; of a request that is larger
- * than the capacity the first blocks, as many as fit, are kept and written. One by one (and of the
- * optimum): every present block is used, in request order; then the absent ones come in, in order,
- * with one victim for each once the capacity is reached.
+ * Semantics of a request in policy mode, as in the manager: its blocks are looked up in the state
+ * at arrival; the leading blocks that are present are used; then blocks of other requests are
+ * evicted to make room for all absent ones, which come in; of a request that is larger than the
+ * capacity the first blocks, as many as fit, are kept and written. One by one (and of the optimum):
+ * every present block is used, in request order; then the absent ones come in, in order, with one
+ * victim for each once the capacity is reached.
  *
- * With a fast tier (docs/decisions/0051): of what is used the fast tier is asked for a copy; then
- * the used ones that have been used often enough, and with write_through those that came in, come
- * into it, as at once. What is in the fast tier alone is no hit.
+ * With a fast tier (docs/decisions/0051): the fast tier is searched for copies of the used blocks;
+ * then used blocks with enough uses, and with write_through new blocks, enter the fast tier, all at
+ * the same time. A block in the fast tier alone is no hit.
  */
 #ifndef SKV_SIMULATE_RUN_H
 #define SKV_SIMULATE_RUN_H

@@ -1,12 +1,12 @@
 /*
- * textbook.c - policies as published, to compare the product's with. Stateless but for `sieve`.
+ * textbook.c - policies as published, for comparison with the product's. Stateless but for `sieve`.
  *
  * `lru-plain` is the least recently used, `fifo` the oldest, `lfu` what has fewest uses since birth
  * (SKV_POLICY_FREQ are counted), among those with as many the least recently used.
  *
  * `sieve` is SIEVE (Zhang et al., NSDI 2024): a hand goes from the oldest block to the newest, by
- * birth; a block that was used since the hand was there loses that mark and stays, the first other
- * one goes. Two queues, both by birth: what the hand has before it in this round, and what it has
+ * birth; a block used since the hand's last visit loses that mark and stays, the first other one is
+ * evicted. Two queues, both by birth: blocks before the hand in this round, and blocks that it has
  * passed. When the first is empty they change roles. Newcomers are before the hand, as on the
  * published list.
  */

@@ -1,10 +1,9 @@
 /*
- * asks.c - administration of one partition between managers: how its owner is asked.
+ * asks.c - calls the owner of a partition, for administration between managers.
  *
- * The manager that leads sends what its core asks (skv_cluster_ask_by) as the ordinary operation,
- * with the relay that calls are forwarded by and the token that the owner publishes for managers;
- * Slabkv-Place names the partition, Slabkv-Tenant the tenant. The thread waits for the answer. No
- * state but what the service has.
+ * The lead sends its core's request (skv_cluster_ask_by) as the ordinary operation, with the relay
+ * of forwarded calls and the token that the owner publishes for managers; Slabkv-Place names the
+ * partition, Slabkv-Tenant the tenant. The thread waits for the answer. No state but the service's.
  */
 #include <skv/v1_api.h>
 

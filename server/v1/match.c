@@ -1,10 +1,10 @@
 /*
- * match.c - how much of a prompt each of several instances has, wherever these are.
+ * match.c - reports how much of a prompt each of several instances has, in all partitions.
  *
- * Each instance is found first (skv_find). Those that are here are looked up here. Of the others
- * each owner is asked once, for all that it has, and never this manager. A manager that is asked so
- * asks no other: if it lacks an instance it says not_owner, and the whole match runs again. What
- * belongs to it is in the request's arena. No state of its own.
+ * Each instance is found first (skv_find). Instances here are matched here. Each other owner is
+ * called once, for all its instances. A manager called this way calls no other: if it lacks an
+ * instance it returns not_owner, and the whole match runs again. All data is in the request's
+ * arena. No state of its own.
  */
 #include "v1.h"
 

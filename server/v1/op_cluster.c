@@ -1,6 +1,6 @@
 /*
- * op_cluster.c - the managers of one store: who they are, what this one owns or follows; draining;
- * moves.
+ * op_cluster.c - the managers of a store: the list of members, the partitions that this one owns or
+ * follows; draining; moves.
  *
  * Members are those of skv/members.h. Everything lives in the request.
  */

@@ -1,9 +1,9 @@
 /*
  * v1.c - the native API: its routes, its codecs, its errors.
  *
- * A request is JSON or protobuf as its header says, gRPC's is protobuf. A failure has the HTTP
- * status of its skv status and a document with code, message, field and id; over gRPC it is told by
- * trailers. No state of its own.
+ * A request is JSON or protobuf by its header, gRPC's is protobuf. A failure has the HTTP status of
+ * its skv status and a document with code, message, field and id; over gRPC the trailers have it.
+ * No state of its own.
  */
 #include "v1.h"
 

@@ -25,8 +25,8 @@
  *   SKV_E_FOREIGN          the endpoint belongs to another cluster than the first that answered.
  *   SKV_E_TOO_MANY         SKV_ETCD_CALLS are in flight already.
  *   SKV_E_NOMEM
- * Messages name the remedy. Reads are repeated on other endpoints until the deadline; writes only if
- * they certainly were not executed. No call lasts longer than its deadline, whatever the servers
+ * Messages name the remedy. Reads are repeated on other endpoints until the deadline; writes only
+ * if they certainly were not executed. No call lasts longer than its deadline, whatever the servers
  * do.
  *
  * Memory is bounded: requests are encoded by their callers, at most SKV_ETCD_CALLS of them; an

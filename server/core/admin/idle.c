@@ -1,15 +1,15 @@
 /*
- * idle.c - instances that nobody uses any more: how long each one is unused, kept over restarts,
- * and the end of empty ones after instance_idle_ms.
+ * idle.c - measures how long each instance is unused, across restarts, and drops empty ones after
+ * instance_idle_ms.
  *
  * A call uses an instance: its registration (also again), a lookup, a start. Blocks, pins and
  * sessions are no uses, but an instance that has any is not dropped. Only time counts in which a
- * manager owned the partition, so a fleet that was switched off for a month loses nothing; wall
- * clocks do not matter. Document "unused" of the registry has the seconds of each instance that
- * is unused for an hour at least, written once an hour and at a clean end: a kill loses an hour.
+ * manager owned the partition, so a fleet that was switched off for a month loses no instance; wall
+ * clocks do not matter. Document "unused" of the registry has the seconds of each instance that is
+ * unused for an hour at least, written once an hour and at a clean end: a kill loses an hour.
  *
- * The ticker looks at the instances in portions (idle_look). The rest blocks on the store: the
- * checkpointer's thread, which takes the administrators' turn only if it is free, so that
+ * The ticker looks at the instances in portions (idle_look). Work that blocks on the store is the
+ * checkpointer thread's, which takes the administrators' turn only if it is free, so that
  * checkpoints do not wait for a file system that hangs.
  */
 #include "idle.h"

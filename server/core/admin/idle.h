@@ -1,4 +1,4 @@
-/* idle.h - instances that nobody uses any more: how long, and the end of empty ones. */
+/* idle.h - measures how long each instance is unused, and drops empty ones. */
 #ifndef SKV_CORE_ADMIN_IDLE_H
 #define SKV_CORE_ADMIN_IDLE_H
 

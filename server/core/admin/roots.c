@@ -1,9 +1,9 @@
 /*
- * roots.c - may a storage lie in this directory? By the option storage_roots.
+ * roots.c - checks by the option storage_roots whether a storage may use a directory.
  *
  * Symbolic links are resolved on both sides, so neither a link nor `..` leads out. The directory
- * need not be there yet: what is there of its path decides. No state; takes no lock, since a dead
- * mount may hold the call up.
+ * need not exist yet: the existing part of its path decides. No state; takes no lock, since a dead
+ * mount may block the call.
  */
 #include <assert.h>
 #include <limits.h>

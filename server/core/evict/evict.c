@@ -2,12 +2,12 @@
  * evict.c - eviction: finds and removes the committed blocks that their group's policy ranks first.
  *
  * A search is for slots of a class in a storage, or for bytes or blocks of a group. In each set
- * (queue.c) concerned, the policy ranks the tops of its queues; the lowest is examined. It is
- * taken, or it has been used or leased or has grown children since it was queued: then it is
- * requeued and the next lowest is examined. Stale positions are never behind the true ones, so the
- * block taken is the lowest of all. Ranks of different groups cannot be compared: between groups
- * the least recently used block goes. Under policies that care, inner blocks are taken only when no
- * leaf is left, so eviction never gets stuck while anything can be evicted.
+ * (queue.c) concerned, the policy ranks the tops of its queues; the lowest is examined. The block
+ * is taken, unless it has been used, leased or got children since it was queued: then it is
+ * requeued and the next lowest is examined. Stale positions are never after the true ones, so the
+ * taken block is the lowest of all. Ranks of different groups cannot be compared: between groups
+ * the least recently used block goes. Under policies with `leaf_first`, inner blocks are taken only
+ * when no leaf is left, so eviction never gets stuck while anything can be evicted.
  *
  * Blocks leased by `slots_only` lookups are candidates in a search for a group's bytes or blocks:
  * they stop counting as used, and their slots wait for the lease. Among them the first to have its

@@ -7,16 +7,16 @@
  * time it has evicted a slab's worth it looks for a window that has been idle IDLE_RATIO times as
  * long, and takes it: slabs move as fast as the class writes.
  *
- * What is held does not keep a window. A window is chosen among those with the fewest used bytes,
- * by last use, and of these the one whose leases end first. It hands out no slot from
- * then on. Its leased blocks are hidden, as if deleted: their readers read on, and the slots come
- * free when the leases end. Leases that are renewed all the time would otherwise never end. Windows
- * that wait have at most 1 / WAITING_SHARE of the storage, or are one. Hard-pinned blocks and those
- * being written keep their slab. If all windows have pinned ones and there are movers, one window
- * at a time is closed, and movers copy these blocks elsewhere (ops/move_find.c).
+ * Held slots do not protect a window. A window is chosen among those with the fewest used bytes, by
+ * last use, and of these the one whose leases end first. From then on it hands out no slot. Its
+ * leased blocks are hidden, as if deleted: current readers continue, and the slots become free when
+ * the leases end. Leases that are renewed all the time would otherwise never end. Windows that wait
+ * have at most 1 / WAITING_SHARE of the storage, or are one. Hard-pinned blocks and those being
+ * written keep their slab. If all windows have pinned ones and there are movers, one window at a
+ * time is closed, and movers copy these blocks elsewhere (ops/move_find.c).
  *
- * A slot of a segmented class (skv/pool.h) is useless before its whole segment is free: a victim
- * takes the others of its segment along, as far as they may be evicted.
+ * A slot of a segmented class (skv/pool.h) is useless before its whole segment is free: with a
+ * victim the other blocks of its segment are evicted, too, as far as they may be.
  *
  * Under the write lock.
  */

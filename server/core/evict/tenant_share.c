@@ -1,10 +1,10 @@
 /*
- * tenant_share.c - which tenants are over their share, when choosing victims.
+ * tenant_share.c - computes which tenants exceed their share, for the choice of victims.
  *
- * The tenants that have blocks in what is searched share its room by their weights, and so does the
- * one that needs room. What one leaves unused the others may use; it comes back block by block,
- * from the tenant furthest over its share. Nobody's blocks go for another tenant below its share.
- * Where one tenant alone has blocks, as in stores without tenants, nothing is reckoned.
+ * The tenants with blocks in the searched storages, and the tenant that needs room, share the room
+ * by their weights. Other tenants may use an unused share; it returns block by block, from the
+ * tenant furthest over its share. No tenant below its share loses blocks to another. If a single
+ * tenant has blocks, as in stores without tenants, nothing is computed.
  *
  * The sums are made at the start of a search and go down with each victim (model/tenant.c). Under
  * the write lock.

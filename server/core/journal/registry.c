@@ -5,8 +5,8 @@
  * Keys: "secret", "next-id", "storage/<name>", "group/<name>", "instance/<tenant>/<id>",
  * "file/<storage id>/<file>" (both 8 hex digits; written before the slab file exists: a claim) and
  * "dropped/<instance id>" (8 hex digits; a deleted instance, while the journal may refer to it). A
- * document begins with u8 version. Strings are varint length + bytes. What the native API says of
- * an object is there in its protobuf: a new field is a row of api/v1/messages.c.
+ * document begins with u8 version. Strings are varint length + bytes. The fields of an object that
+ * the native API knows are in its protobuf: a new field is a row of api/v1/messages.c.
  * docs/internals/ON_DISK.md has the rest.
  */
 #include <journal/registry.h>

@@ -1,14 +1,14 @@
 /*
  * sync.c - deferred syncs of records appended without one (NORMAL durability, relaxed changes).
  *
- * An appended record is in the kernel's hands: it survives kill -9 and may be acknowledged. A power
- * loss may still cut the end of the journal, so changes that free slots wait here for a sync: no
- * slot is reused while the disk may still have its previous life. A sync follows SYNC_BEHIND_MS
- * after the first unsynced append, or at once if someone waits for it. Its own thread does it, so
- * that appends and answers go on. An append that syncs covers everything before it.
+ * An appended record is in the kernel: it survives kill -9 and may be acknowledged. A power loss
+ * may still cut the end of the journal, so changes that free slots wait here for a sync: no slot is
+ * reused while the disk may still have its previous life. A sync follows SYNC_BEHIND_MS after the
+ * first unsynced append, or at once if someone waits for it. Its own thread does it, so that
+ * appends and answers continue. An append that syncs covers everything before it.
  *
- * State: commit.behind. Used by the committer only, and by whoever drops the partition while no
- * round runs.
+ * State: commit.behind. Used by the committer only, and by the thread that drops the partition
+ * while no round runs.
  */
 #include <journal/sync.h>
 

@@ -1,9 +1,9 @@
 /*
- * gate.c - may this manager answer: the ownership of a core's partition.
+ * gate.c - decides whether this manager may answer: the ownership of a core's partition.
  *
  * Owns the core's state machine (ownership.c) under `gate.lock`, a leaf: any thread reports events.
- * Copies of what every call asks for are atomics, written in an order in which a reader that sees
- * a partition given up has seen the count before it (one_may_tell).
+ * Copies of the values that every call reads are atomics. They are written in an order such that a
+ * reader that sees a partition given up has seen the earlier count (one_may_tell).
  */
 #include <lock/gate.h>
 

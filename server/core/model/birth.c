@@ -1,5 +1,6 @@
 /*
- * birth.c - when blocks were created, derived from generations instead of a timestamp per block.
+ * birth.c - the creation times of blocks, derived from generations instead of a timestamp per
+ * block.
  *
  * Generations grow with time, so a few (generation, time) pairs give about the time of any
  * generation. A pair is noted for each millisecond that used one; at MAX_BIRTHS they are thinned so

@@ -1,8 +1,8 @@
 /*
- * files.c - the slab files of a volume, and which of them drain.
+ * files.c - the slab files of a volume, and their drains.
  *
  * Owns the table volume -> files, sorted by number, and a list of the draining ones for the ticker;
- * the pool has the existing ones, the registry a document for each. Numbers may have gaps. Called
+ * the pool has the existing files, the registry a document for each. Numbers may have gaps. Called
  * while loading, when the partition is private, and under the write lock. Nothing here touches the
  * store or a file system.
  */

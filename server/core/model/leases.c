@@ -2,13 +2,13 @@
  * leases.c - leased bytes per instance, for the limit on them.
  *
  * Each leased block is counted in the time window in which its lease ends, according to its mark;
- * whoever extends the mark moves it to another window. When a window has passed, its bytes leave
- * the sum. So the sum is what is leased, plus what ended within the last window. Windows form a
- * ring twice as long as the longest lease.
+ * extending the mark moves the bytes to another window. When a window has passed, its bytes leave
+ * the sum. So the sum is the leased bytes, plus those whose lease ended within the last window.
+ * Windows form a ring twice as long as the longest lease.
  *
- * Under the read lock, by many threads: what is added to the sum is added to a window, and later
- * subtracted from both. A thread suspended in between may find its window gone: then the sum is off
- * by that much until the lease ends. leases_copy under the write lock.
+ * Under the read lock, by many threads: every addition to the sum is also added to a window, and
+ * later subtracted from both. A thread suspended in between may find its window gone: then the sum
+ * is off by that much until the lease ends. leases_copy under the write lock.
  */
 #include <model/leases.h>
 

@@ -1,10 +1,10 @@
 /*
  * pin.c - pins: blocks protected from eviction.
  *
- * An instance's pins are a table by block id; an entry has one bit that says whether to look there,
- * so that lookups and evictions of other blocks do not touch pins. A hard-pinned block is in no
- * eviction queue, a soft-pinned one in a queue that is used last (evict.c). A pin goes with its
- * block's last committed slot. Under the write lock.
+ * An instance's pins are a table by block id; each block's entry has a bit that tells whether it is
+ * pinned, so that lookups and evictions of other blocks do not touch pins. A hard-pinned block is
+ * in no eviction queue, a soft-pinned one in a queue that is used last (evict.c). A pin goes with
+ * its block's last committed slot. Under the write lock.
  */
 #include <model/pin.h>
 

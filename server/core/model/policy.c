@@ -1,10 +1,10 @@
 /*
  * policy.c - the eviction policy of a group (skv/policy.h): checked, set, changed.
  *
- * A change takes effect at once: the new policy starts with fresh state, and whatever reaches the
- * top of a queue is requeued by its rules. The ticker also requeues all blocks of the group in
- * portions, so that none waits where the old policy put it. Under the write lock, except
- * policy_check.
+ * A change takes effect at once: the new policy starts with fresh state, and each block that
+ * reaches the top of a queue is requeued by the new rules. The ticker also requeues all blocks of
+ * the group in portions, so that none stays where the old policy put it. Under the write lock,
+ * except policy_check.
  */
 #include <model/policy.h>
 

@@ -4,10 +4,10 @@
  * Each instance has an evict_queue per size class in each storage where it has blocks: a heap for
  * each queue of its group's policy (skv/policy.h), one for leased blocks by end of lease, one for
  * blocks leased by slots_only lookups, and one for soft-pinned blocks, leaves first and by last
- * use, which go when nothing else can (hard-pinned ones are in none). A block is in the queue of
- * each class of which it has committed slots, so a search for slots of a class finds only blocks
- * that have some. The evict_queues of a group for one class in one storage form a *set*: heaps of
- * their tops, kept up to date, so that the first of a thousand instances is found at once.
+ * use, which are evicted last (hard-pinned blocks are in no queue). A block is in the queue of each
+ * class of which it has committed slots, so a search for slots of a class finds only blocks that
+ * have some. The evict_queues of a group for one class in one storage form a *set*: heaps of their
+ * tops, kept up to date, so that the first of a thousand instances is found at once.
  *
  * Hits touch no heap: a block with a stale position is requeued when it reaches the top (evict.c).
  *

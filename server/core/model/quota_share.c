@@ -3,7 +3,7 @@
  *
  * Owns the sums that shares are computed from: weights, and capacities of instances with their own.
  * Shares are in bytes and matter only if group->spec.share says so: placement.c limits starts by
- * them, evict.c picks victims by them, reclaim.c evicts what exceeds a lowered share. Under the
+ * them, evict.c picks victims by them, reclaim.c evicts the excess over a lowered share. Under the
  * partition's lock, for writing where something changes.
  */
 #include <model/quota_share.h>

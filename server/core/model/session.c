@@ -1,5 +1,5 @@
 /*
- * session.c - write sessions, from start to finish, and what is remembered of ended ones.
+ * session.c - write sessions, from start to finish, and the memory of ended ones.
  *
  * Sessions are found by id and by the hash of (tenant, instance, request id). An ended session
  * keeps its id and outcome until deadline + REMEMBER_MS (bounded in number), so that repeated calls

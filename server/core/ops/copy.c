@@ -1,14 +1,14 @@
 /*
  * copy.c - copies of blocks in the fast tier of their group, made by movers (decision 0060).
  *
- * A *take* of moves that finds nothing that drains gives its mover some of the blocks that are
- * wanted there (want.c), or lack a copy (heal.c): in its name a session is started in the copy
- * instance, and the move has the session's id and slots. Its finish finishes the session, with the
- * checksums of the blocks. So a copy begins, ends, expires and is replayed as everything that is
- * written; nothing about it is durable but its session.
+ * A *take* of moves that finds nothing draining gives its mover some blocks that are wanted there
+ * (want.c), or lack a copy (heal.c). A session is started for the mover in the copy instance, and
+ * the move has the session's id and slots. The finish of the move finishes the session, with the
+ * checksums of the blocks. So a copy begins, ends, expires and is replayed like every other write;
+ * only its session is durable.
  *
- * A block that went or moved while it was read is not copied: its bytes may have been others.
- * What a tier has of an earlier content of a block is removed, for it is in the way.
+ * A block that was removed or moved while it was read is not copied: the read bytes may not be its
+ * own. A tier's copy of an earlier content of a block is removed first.
  */
 #include "copy.h"
 #include "move_find.h"

@@ -1,12 +1,12 @@
 /*
- * damage.c - damaged blocks: reports of readers, findings of movers, and what is done about them.
+ * damage.c - damaged blocks: reports of readers, findings of movers, and the repair.
  *
- * A slot is hidden at once if somebody found it damaged who may delete it, or a mover did: where
+ * A slot is hidden at once if it was reported by a caller that may delete it, or by a mover: where
  * its block has a readable copy in the fast tier, lookups return the copy, and movers restore the
  * block from it; else the slot is removed like a deleted one, so its key can be written again. A
  * damaged copy is removed, its block stays. Other reports, and those above HIDES_PER_S, wait for a
  * mover's check: a reader with broken memory must not empty the cache. A report names the slot by
- * its generation, so it has no effect on what was written since. Under the write lock.
+ * its generation, so it has no effect on later writes. Under the write lock.
  */
 #include <ops/damage.h>
 

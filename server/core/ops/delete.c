@@ -1,8 +1,8 @@
 /*
  * delete.c - deletes blocks by key, or all blocks of an instance.
  *
- * What is being written is deleted, too (erase.c, purge.c). Deleted blocks are misses at once; the
- * call is answered when that is durable.
+ * Blocks being written are deleted, too (erase.c, purge.c). Deleted blocks are misses at once; the
+ * call is answered when the deletion is durable.
  */
 #include <skv/mem.h>
 

@@ -1,11 +1,12 @@
 /*
- * erase.c - deletes single blocks: what is committed, and what open sessions are writing.
+ * erase.c - deletes single blocks: committed ones, and those that open sessions are writing.
  *
- * Committed slots go by a REMOVE (remove.c). Writes are given up by a PARTIAL (partial.c), which
- * their writers do not know of: their slots are held until the session's deadline and grace. The
- * session stays open for its other blocks; its finish reports these as deleted, whatever it says.
+ * Committed slots go by a REMOVE (remove.c). Writes are given up by a PARTIAL (partial.c), of which
+ * their writers are not informed: their slots are held until the session's deadline and grace. The
+ * session stays open for its other blocks; its finish reports these as deleted, even if it lists
+ * them as written.
  *
- * A record in flight may publish a block, or give it back: a finish, a start, the end of a single
+ * A record in flight may publish a block, or give it up: a finish, a start, the end of a single
  * write, another removal. Such a block is left alone, and the caller erases again once the records
  * that were queued by then are durable: an empty PARTIAL, if need be, ends after all of them. Under
  * the write lock.

@@ -1,4 +1,4 @@
-/* erase.h - deletes single blocks: what is committed, and what open sessions are writing. */
+/* erase.h - deletes single blocks: committed ones, and those that open sessions are writing. */
 #ifndef SKV_CORE_OPS_ERASE_H
 #define SKV_CORE_OPS_ERASE_H
 

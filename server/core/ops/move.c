@@ -1,16 +1,17 @@
 /*
  * move.c - moves: movers copy the bytes of committed blocks to other slots.
  *
- * A *take* gives a mover a portion of what there is to move (move_find.c), with a target for each;
- * a *finish* swaps what it has copied. In between the blocks are where they were, for lookups,
- * deletion and eviction: what has changed by then has no effect but a failed slot.
+ * A *take* gives a mover a portion of the slots to move (move_find.c), with a target for each; a
+ * *finish* swaps the copied ones. In between the blocks stay at their old locations for lookups,
+ * deletion and eviction: a change in that time only makes the slot fail.
  *
  * Take. Prepare: the targets are taken, without an owner. Its record holds them (HOLD), so that
- * after a restart nobody gets them while the mover may still write. Apply: the mover is told.
+ * after a restart they are not handed out while the mover may still write. Apply: the mover gets
+ * its answer.
  *
- * Finish. Prepare: the slots are fixed that will be swapped. Apply: their blocks lie in the
- * targets, the old slots are free, or held while leased. A block may become REMOVING in between:
- * then it is removed at its new place. Removals are told by key meanwhile (partition->swapping).
+ * Finish. Prepare: fixes the slots to swap. Apply: their blocks lie in the targets, the old slots
+ * are free, or held while leased. A block may become REMOVING in between: then it is removed at its
+ * new location. Removals are recorded by key meanwhile (partition->swapping).
  *
  * Checks. Slots may be given to be verified only (scrub.c, damage.c): nothing of these is durable.
  *

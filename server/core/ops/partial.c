@@ -1,9 +1,9 @@
 /*
  * partial.c - ends single writes, named by key and slot: for protocols without sessions.
  *
- * Calls refer only to writes of anonymous sessions, which otherwise end only by their deadline:
- * what a call finds open stays open until its own record is durable. Writes of any session whose
- * blocks are deleted (erase.c) are given up in the same way.
+ * Calls refer only to writes of anonymous sessions, which otherwise end only by their deadline: a
+ * write that a call finds open stays open until the call's record is durable. Writes of any session
+ * whose blocks are deleted (erase.c) are given up in the same way.
  *
  * Prepare: the named writes are marked, so that each is in one record only and its session does not
  * expire meanwhile. Apply: they are committed or given up. Undo: clears the marks. A repeated call

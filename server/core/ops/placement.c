@@ -4,7 +4,7 @@
  *
  * First, for each storage of the group in order of preference: free slots, then a new slab file. If
  * none has either: eviction of blocks of the same size class, then of whole slabs of other classes.
- * Nothing here waits: what is under way is reported as TRY_WAIT. Under the write lock.
+ * Nothing here waits: room that is being made is reported as TRY_WAIT. Under the write lock.
  */
 #include "placement.h"
 

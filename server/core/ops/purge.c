@@ -1,6 +1,6 @@
 /*
- * purge.c - all that an instance has, or is being written for it, is gone: a clear (evict/clear.c),
- * for whatever leads to the instance.
+ * purge.c - removes all blocks of an instance, also those being written: a clear (evict/clear.c),
+ * for every way of selecting the instance.
  *
  * No state. Under the write lock.
  */

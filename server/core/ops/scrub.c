@@ -2,11 +2,11 @@
  * scrub.c - scrubs: movers read committed slots and verify their checksums, slab file by slab file.
  *
  * The file whose last whole pass began longest ago comes first. A take hands out a portion of it,
- * from where the last one ended, so several movers share a file; a finish says what was right. A
- * pass has ended when all of its portions have; a portion that nobody finishes is handed out again
+ * from where the last one ended, so several movers share a file; a finish reports the sound slots.
+ * A pass ends with the last of its portions; an unfinished portion is handed out again
  * (model/move.c). Progress is a few numbers for each file (struct file_check), journaled with each
- * portion and kept in checkpoints: a pass goes on after a restart. Slots without a checksum cannot
- * be checked; they are counted. Under the write lock.
+ * portion and kept in checkpoints: a pass continues after a restart. Slots without a checksum
+ * cannot be checked; they are counted. Under the write lock.
  */
 #include "scrub.h"
 

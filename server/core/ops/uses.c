@@ -1,14 +1,14 @@
 /*
- * uses.c - which blocks were used lately, told to whoever follows the journal (decision 0069).
+ * uses.c - reports recently used blocks to followers of the journal (decision 0069).
  *
- * Lookups write a block's last use into its mark, and nothing else. So that a standby, or a restart
- * after a kill, knows what to keep, the ticker passes over all blocks, a portion at a time, and
- * records those that were used since it last came by: with the clock of uses, how long ago that
- * was, how often, and the policy's tag. It is a hint: what it names is looked for by its slot, and
- * skipped if something else is there. It rides in the record of the counters, which older builds
- * read, too, and ignore the rest.
+ * Lookups write a block's last use into its mark, and nothing else. A standby, or a restart after a
+ * kill, must know which blocks to keep. So the ticker scans all blocks, a portion at a time, and
+ * records the blocks used since its last scan: with the clock of uses, the time and number of uses,
+ * and the policy's tag. The record is a hint: replay finds a block by its slot, and skips it if the
+ * slot has another block. The hints are part of the counters' record; older builds read the
+ * counters and ignore the rest.
  *
- * Births are not told: replay dates them by the clock that the newest such record brought.
+ * Births are not recorded: replay dates them by the clock of the newest such record.
  */
 #include <ops/uses.h>
 

@@ -1,11 +1,11 @@
 /*
- * want.c - blocks that are wanted elsewhere (model/wish.h): who may ask for them, and what takes of
- * movers are given of them (decision 0068).
+ * want.c - blocks that are wanted in another storage (model/wish.h): checks requests, and serves
+ * them to takes of movers (decision 0068).
  *
- * A block is asked for in a storage of its group's fast tier, where it gets a copy (copy.c), or in
- * another storage of its group, where it is moved to (move.c). Both are proven by checksums: a
- * block without one is not asked for. Asking takes the read lock and writes nothing but wishes; who
- * serves them looks at the blocks again.
+ * A request names a storage of the block's fast tier, which gets a copy (copy.c), or another
+ * storage of its group, to which the block is moved (move.c). Both need checksums: a block without
+ * one is refused. A request takes the read lock and writes only wishes; serving a wish checks the
+ * block again.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * owner.c - ownership of the partition: performs what the state machine of
- * lock/ownership.h asks for.
+ * owner.c - ownership of the partition: performs the actions of the state machine in
+ * lock/ownership.h.
  *
  * The owner thread acquires, renews, drops and releases; the ticker loads (which can take long, and
- * the lease must be renewed meanwhile). Both report what came of it as events; other threads report
- * demotions, losses and reloads. Which state follows, ownership.c says.
+ * the lease must be renewed meanwhile). Both report results as events; other threads report
+ * demotions, losses and reloads. ownership.c determines the next state.
  */
 #include <recovery/owner.h>
 

@@ -13,8 +13,8 @@
  *	  at least until the lease horizon;
  *	- after a power loss a block without checksum may have lost its bytes in a page cache:
  *	  dropped;
- *	- a store that was rolled back (--adopt) does not know what was
- *	  written since, nor where: both of the above.
+ *	- a store that was rolled back (--adopt) does not know later writes, nor their slots: both
+ *	  of the above.
  */
 #include <recovery/recover.h>
 

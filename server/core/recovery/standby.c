@@ -1,21 +1,21 @@
 /*
- * standby.c - a manager that does not own the partition keeps it loaded, and
- * applies records as they come.
+ * standby.c - keeps a partition that another manager owns loaded, and applies records as they are
+ * appended.
  *
  * A standby is a load that does not end: it reads registry and checkpoint, then each record of the
- * journal as it is appended. Nobody else sees its partition, so no lock is needed. What only an
- * owner may say (which leases and holds to assume) is left for the takeover: that reads the end of
- * the journal, looks whether the registry has changed, and goes on as after any load.
+ * journal as it is appended. No other thread sees the partition, so no lock is needed. Decisions of
+ * an owner (which leases and holds to assume) are left to the takeover, which reads the end of the
+ * journal, checks the registry for changes, and continues as after any load.
  *
- * Whatever does not fit (a checkpoint took records away before they were read, the store went on
- * from an older state, a group was changed) throws all of it away, and it is loaded again. That is
- * also what a takeover does then.
+ * Any mismatch (a checkpoint removed records before they were read, the store continued from an
+ * older state, a group was changed) discards the partition, and it is loaded again. A takeover then
+ * does the same.
  *
- * Before the acquire, records may be read that no owner was told are durable. The store says at
- * each look whether what was read is still its history; after the acquire nobody else can write,
- * and the last look is the one that counts.
+ * Before the acquire, records may be read that were not acknowledged to any owner. At each read the
+ * store checks that the earlier records are still its history; after the acquire no other manager
+ * can write, so the last check is decisive.
  *
- * State: c->standby, the ticker's alone; what others may know of it is in atomics.
+ * State: c->standby, used by the ticker alone; other threads read atomics.
  */
 #include <recovery/standby.h>
 

@@ -1,10 +1,10 @@
 /*
- * at.c - administration of one partition, wherever it is. See at.h.
+ * at.c - administration of one partition, here or at another manager. See at.h.
  *
- * Only the manager that leads (it owns partition 0) asks, and whoever is asked does not ask in
- * turn: so nobody waits in a circle. What is asked is the ordinary operation of the native API, for
- * that partition alone; how it travels is said by skv_cluster_ask_by. No lock is held while
- * one is under way.
+ * Only the lead (the owner of partition 0) calls other managers, and a called manager calls no
+ * other: so no cycle of waiting managers can form. A call is the ordinary operation of the native
+ * API, for that partition alone; skv_cluster_ask_by sets its transport. No lock is held during a
+ * call.
  */
 #include "at.h"
 

@@ -1,9 +1,9 @@
 /*
- * at.h - administration of one partition, wherever it is: at_NAME does in the partition `at` what
- * skv_cluster_NAME does there, here or, asked by the manager that leads, at its owner.
+ * at.h - administration of one partition, here or at another manager: at_NAME performs
+ * skv_cluster_NAME in the partition `at`, here or, if called by the lead, at the partition's owner.
  *
- * They have the types of those functions. None of them blocks for others on a thread that may not
- * wait: what is not here then fails.
+ * The types are those of these functions. On a thread that must not wait none blocks on other
+ * managers: a partition that is not here is an error then.
  */
 #ifndef SKV_CORE_ROUTE_AT_H
 #define SKV_CORE_ROUTE_AT_H

@@ -1,17 +1,17 @@
 /*
  * capacity.c - a storage's capacity is leased to the partitions.
  *
- * All of them use one directory, and none knows the others. What one may use of the capacity is in
- * its own document of the storage, as the capacity that it was given: its lease. What all may use
- * together is the first partition's document "capacity/<storage>". Here leases are moved, a slab
- * file's worth at a time: to a partition that is about to need another file, from what is in no
- * file yet; else from the one that has most, if the other has less than its even share: what is
- * missing of that, a file's worth at most. Where that was in a file, the file is drained
- * (evict/drain.c), and the lease is given on once it is gone. What is leased and what is in files
- * is never more than the whole, unless the whole was lowered.
+ * All partitions use one directory, without knowing each other. The part of the capacity that a
+ * partition may use is in its own document of the storage, as that document's capacity: its lease.
+ * The capacity of all together is in the first partition's document "capacity/<storage>". This
+ * thread moves leases, a slab file's worth at a time, to a partition that is about to need another
+ * file: from capacity that is in no file yet; else from the partition with the largest lease, if
+ * the other has less than its even share: the missing part, a file's worth at most. If that part is
+ * in a file, the file is drained (evict/drain.c), and the lease moves once the file is gone. Leases
+ * and files never exceed the whole, unless the whole was lowered.
  *
- * A lease is lowered durably before another is raised; what a crash leaves in none is spare. The
- * manager that leads does it for all, and asks those that own the other partitions (at.c). One
+ * A lease is lowered durably before another is raised; capacity that a crash leaves in no lease is
+ * spare. The lead does this for all partitions, and calls the owners of the others (at.c). One
  * thread for all storages, in turn with administrators. `total` is under route->lock.
  */
 #include "at.h"

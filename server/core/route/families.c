@@ -1,9 +1,9 @@
 /*
- * families.c - which partition here has the instances of a family.
+ * families.c - finds the partition here that has the instances of a family.
  *
  * A family is whole in one partition (places.c), so a partition that has one of its instances has
- * all of them. Who looks for it asks each partition here, and keeps what it found for as long as no
- * instance is made or deleted there. State: route->family, under route->lock.
+ * all of them. A search asks each partition here; its result stays valid as long as no instance is
+ * made or deleted there. State: route->family, under route->lock.
  */
 #include "route.h"
 

@@ -1,9 +1,8 @@
 /*
  * life.c - the cores of all partitions: made, watched and ended together.
  *
- * Each has an owner of its own; which may be owned here is said by skv_cluster_may_own. A store has
- * as many partitions as were ever used in it, at least; what this process was asked for may be
- * more.
+ * Each partition has an owner of its own; skv_cluster_may_own sets which may be owned here. A store
+ * has at least as many partitions as were ever used in it; this process may be configured for more.
  */
 #include "route.h"
 

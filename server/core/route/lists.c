@@ -1,8 +1,8 @@
 /*
  * lists.c - lists and statistics over all partitions: a page of each, merged in order of names.
  *
- * A partition's page ends where it says (`next`); what others have behind that name is left to the
- * next page. Storages with slab files are in all partitions: their views are added up.
+ * A partition's page ends at its `next`; objects of other partitions after that name are left to
+ * the next page. Storages with slab files are in all partitions: their views are added up.
  */
 #include "at.h"
 

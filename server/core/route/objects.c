@@ -1,13 +1,14 @@
 /*
- * objects.c - administration over all partitions: where storages, groups and instances are made,
- * changed and deleted.
+ * objects.c - administration over all partitions: makes, changes and deletes storages, groups and
+ * instances.
  *
- * A group and its instances are in one partition, for good; so is a storage of type `external`, and
- * a group that names one goes to its partition; it is made beside its family, if it has one.
- * Storages with slab files are in all, with the same name, directory and uuid, each with its lease
- * of the capacity (capacity.c). Names are unique over all: calls that make or delete take turns.
+ * A group and its instances are in one partition, permanently; so is a storage of type `external`.
+ * A group that names such a storage is made in its partition; an object of a family is made beside
+ * its family. Storages with slab files are in all, with the same name, directory and uuid, each
+ * with its lease of the capacity (capacity.c). Names are unique over all: calls that make or delete
+ * take turns.
  *
- * On a handle for one partition a call is what another manager asks of that one.
+ * A call on a handle for one partition comes from another manager and concerns that partition only.
  */
 #include "at.h"
 

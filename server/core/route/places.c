@@ -1,18 +1,20 @@
 /*
- * places.c - in which partition a group, an instance or an external storage is that none here has.
+ * places.c - finds the partition of a group, an instance or an external storage that is in no
+ * partition here.
  *
- * The truth is in the partitions. Where several managers share them, one that has only some cannot
- * tell what is elsewhere from what does not exist. So each object has a *place*, a document of
- * partition 0's registry, "place/<key of its own document>": written under partition 0's fence
- * before the object is made, so it is made in one partition only, whoever else tries. The owner of
- * partition 0 keeps all in memory; others ask the store and remember its answer.
+ * The truth is in the partitions. If several managers share them, a manager with only some of them
+ * cannot distinguish an object elsewhere from one that does not exist. So each object has a
+ * *place*, a document of partition 0's registry, "place/<key of its own document>": written under
+ * partition 0's fence before the object is made, so it is made in one partition only, even if
+ * several managers try. The owner of partition 0 keeps all places in memory; other managers ask the
+ * store and remember its answer.
  *
- * A place whose object is not there (it was deleted, or was never made) is of no harm: whoever asks
- * for it is sent there, and told that. It goes after a while. What was made before there were
- * places gets its own when one manager owns all partitions.
+ * A place whose object does not exist (deleted, or never made) is harmless: calls are sent to its
+ * partition, which reports that the object does not exist. Such a place is removed after a while.
+ * Objects that are older than places get one when a single manager owns all partitions.
  *
- * A family (place_table.h) has a place, too, which is taken before that of any member. It goes when
- * no member has a place.
+ * A family (place_table.h) has a place, too, which is taken before that of any member, and removed
+ * when no member has a place.
  *
  * State: route->places, under route->lock. Writes are in the administrators' turn.
  */

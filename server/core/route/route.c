@@ -1,8 +1,8 @@
 /*
- * route.c - which partition has an instance, a session, a group, a storage.
+ * route.c - finds the partition of an instance, a session, a group, a storage.
  *
- * The truth is in the partitions: each is asked whether it has it, under its lock for reading. For
- * instances a hint tells whom to ask first; a wrong one costs a few questions.
+ * The truth is in the partitions: each is searched for the object, under its lock for reading. For
+ * instances a hint selects the first partition to search; a wrong hint costs a few more searches.
  */
 #include "route.h"
 

@@ -4,14 +4,14 @@
  * Once the storage's marker is found good, each errand checks one file in turn and one of the bad
  * ones; the first ones check all. From the first check that finds a file missing, truncated,
  * unreadable or foreign, its blocks are misses and nothing is placed in it; when it is good again,
- * so are they. A check that does not return says nothing of its file: other bytes of it lie
- * elsewhere. Damage that the file's other superblock can repair is repaired first.
+ * so are they. A check that does not return is no finding about its file: other bytes of the file
+ * lie on other nodes. Damage that the file's other superblock can repair is repaired first.
  *
- * Memory that a node does not have is gone: such a file is given up at once. Any other is given up
- * for good when a check a minute later finds the same for certain - there is no such
- * file, or neither superblock is good - while the marker and another file are good and the storage
- * was healthy all the time: an unmount never retires files. An administrator may give it up at
- * once. Then its blocks are removed, and the file like a drained one (drain.c).
+ * Memory that a node does not have is lost: such a file is given up at once. Any other file is
+ * given up when a check a minute later finds the same for certain - there is no such file, or
+ * neither superblock is good - while the marker and another file are good and the storage was
+ * healthy all the time: an unmount never retires files. An administrator may give it up at once.
+ * Then its blocks are removed, and the file like a drained one (drain.c).
  *
  * On threads of errands (errand.c); takes core->lock briefly, never across a call into the file
  * system.

@@ -3,11 +3,11 @@
  * other.
  *
  * The store's lease keeps managers of one store apart. A store that was copied, or restored from a
- * backup, has its own lease, so directories must record who uses them. A new owner takes the next
+ * backup, has its own lease, so directories must record their user. A new owner takes the next
  * incarnation and a nonce, stores both durably, and exclusively creates `owner.<incarnation>` with
- * both in each slab directory. A name with a nonce unknown to the store is another copy's: the
- * storage is refused, and a starting manager gives up. A running one checks again every second and
- * before a file is created; one that could not check for LATE_MS grants nothing.
+ * both in each slab directory. A name with a nonce unknown to the store belongs to another copy:
+ * the storage is refused, and a starting manager gives up. A running one checks again every second
+ * and before a file is created; one that could not check for LATE_MS grants nothing.
  *
  * Of two that claim a directory at once, with whatever incarnations, at most one grants slots: each
  * reads all names after its own is durable, and the later read sees the other's. Names of earlier
@@ -15,8 +15,9 @@
  * directory.
  *
  * A store that was put back from an older copy of the same incarnation knows the names. So each
- * owner file also has a horizon: how far the journal had come when it was last written, within a
- * second of every acknowledged batch. A manager that finds more there than its store has refuses.
+ * owner file also has a horizon: the journal's position when the file was last written, within a
+ * second of every acknowledged batch. A manager that finds a position beyond its store's journal
+ * refuses.
  *
  * Each partition of a store claims the directory for itself: an incarnation names its partition,
  * and only those of the same one are compared, since no other hands out the slots of its files.

@@ -1,16 +1,16 @@
 /*
- * errand.c - calls that a file system may keep for long, each on a thread of its own.
+ * errand.c - runs calls that a file system may block for long, each on a thread of its own.
  *
- * Where space must be written instead of reserved, creating a slab file takes seconds or minutes.
- * A write that tries the file system, and a check of a slab file, wait as long as the storage node
- * that has their bytes. None of them holds up the storage's own thread or each other. A thread
- * exists only while it has something to do, and takes no lock while in the file system; the
- * opened storage is shared, so that one that is stuck does not keep it from being opened anew.
- * In manual mode, or if no thread can be created, the storage's own thread does the work. While
- * that one is stuck itself, the ticker goes on asking for reads.
+ * Where space must be written instead of reserved, creating a slab file takes seconds or minutes. A
+ * probing write, and a check of a slab file, wait as long as the storage node that has their bytes.
+ * None of them delays the storage's own thread or each other. A thread exists only while it has
+ * something to do, and takes no lock while in the file system; the opened storage is shared, so
+ * that one that is stuck does not keep it from being opened anew. In manual mode, or if no thread
+ * can be created, the storage's own thread does the work. While that thread is stuck itself, the
+ * ticker continues to request reads.
  *
  * Checks of slab files have several threads. While one of them waits, small files are read, too: so
- * that files which cannot be read now, be they ever so many, do not hide that others can.
+ * that any number of unreadable files does not hide that others can be read.
  */
 #include "errand.h"
 

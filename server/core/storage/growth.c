@@ -1,4 +1,4 @@
-/* growth.c - may a volume be used, and may it grow: what its device and its capacity say. */
+/* growth.c - decides whether a volume may be used, and may grow, by its device and its capacity. */
 #include <storage/growth.h>
 
 #include <model/device.h>

@@ -1,16 +1,16 @@
 /*
- * health.c - may blocks be written to a storage, may its blocks be read: judged by three kinds of
- * calls into its file system, each for itself.
+ * health.c - decides whether blocks may be written to a storage, and read from it, by three kinds
+ * of calls into its file system, each for itself.
  *
  * On 3FS a file's bytes lie on other hosts than its metadata, and those of each chunk on hosts of
- * their own. So one lost node keeps some writes for ever and some reads until another replica is
- * asked, while all others go on. Writes stop with the first call of any kind that fails or hangs,
- * for a slot lies on many nodes. Reads go on as long as some slab file can be read, and the claim
- * of the directory is renewed.
+ * their own. So one lost node blocks some writes for ever, and some reads until another replica is
+ * asked, while all others continue. Writes stop with the first call of any kind that fails or
+ * hangs, for a slot lies on many nodes. Reads go on as long as some slab file can be read, and the
+ * claim of the directory is renewed.
  *
  * The storage's threads note their calls here. What changes is logged and counted, by the storage's
- * thread at the end of its step, and by the ticker. A hang is no event: whoever asks compares
- * times. d->lock guards `problem` and what was logged.
+ * thread at the end of its step, and by the ticker. A hang is no event: each query compares times.
+ * d->lock guards `problem` and the state of the log.
  */
 #include <storage/device.h>
 

@@ -2,7 +2,7 @@
  * remove_files.c - removes drained slab files from registry, pool and file system: an errand
  * (errand.c).
  *
- * A file that is GOING (evict/drain.c) does not come back: its document says so, the pool drops it,
+ * A file that is GOING (evict/drain.c) is final: its document is updated, the pool drops the file,
  * its name is removed. The document stays until a greater number was used, so that none is used
  * twice. Each step may be repeated after a crash.
  */

@@ -1,5 +1,6 @@
 /*
- * written.c - did what a client calls written arrive on the file system that this manager sees?
+ * written.c - checks whether blocks that a client reports as written have arrived on the file
+ * system of this manager.
  *
  * The local SDK of KVCM's clients creates a slab file that is missing. On a host without the shared
  * mount it therefore writes into a file of its own, and reports success. The manager looks at the
@@ -13,8 +14,8 @@
  * Nothing is refused on suspicion. So two cases pass: a slot that was used before, in a file that
  * others wrote meanwhile; and file systems that do not tell (FUSE, fs-masters).
  *
- * On file systems of this machine a glance suffices mostly: it waits for nothing, so the calling
- * thread does it, and only what it does not prove is looked at on a thread that may block.
+ * On file systems of this machine a non-blocking check on the calling thread mostly suffices; only
+ * slots that it does not prove are checked on a thread that may block.
  *
  * Owns the times of change seen, a table indexed by a hash of the path; an entry may be replaced by
  * that of another file, which costs an observation. Any thread that may block; `lock` is held only
