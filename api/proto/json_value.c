@@ -20,7 +20,8 @@ struct decimal {
 	bool minus;
 	uint64_t v;     /* the digits up to the last that is not 0 */
 	bool over;      /* the digits exceed 64 bits */
-	int64_t zeros; /* followed by so many zeros; negative: so many of the digits are decimals */
+	/* Followed by this many zeros; negative: this many of the digits are decimals. */
+	int64_t zeros;
 };
 
 static bool digit(char c) { return (unsigned char)(c - '0') <= 9; }

@@ -28,7 +28,7 @@ struct skv_proto_in {
 	int status;
 	const struct skv_proto_at *at; /* NULL: the message itself */
 	size_t budget;                 /* bytes of memory still available to it */
-	struct skv_proto_notes *notes; /* NULL: nobody asks */
+	struct skv_proto_notes *notes; /* NULL: not requested */
 };
 
 struct skv_proto_in skv_proto_open(size_t n, struct skv_arena *a, struct skv_error *err);

@@ -118,7 +118,7 @@ static int grow(struct gen *g, struct talk *t, uint64_t tokens)
 	return 0;
 }
 
-/* Popular ones come first: the cube of u in [0, 1). */
+/* Prefers popular documents: the cube of u in [0, 1). */
 static uint64_t choose_document(struct gen *g)
 {
 	uint64_t u = roll(g) >> 32;

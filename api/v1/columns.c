@@ -155,7 +155,7 @@ static inline bool find_row(struct walk *w)
 	return w->left > 0;
 }
 
-/* The same, to one whose location is there. */
+/* The same, to a row whose location exists. */
 static inline bool find_there(struct walk *w)
 {
 	while (find_row(w) && w->l->length == 0)

@@ -158,7 +158,7 @@ static inline struct skv_key skv_pb_load_key(const uint8_t *p)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Straight into memory that has been reserved: returns behind what was written. */
+/* Writes directly into reserved memory: returns the position after the written bytes. */
 static inline uint8_t *skv_pb_raw_varint(uint8_t *p, uint64_t v)
 {
 	while (v >= 0x80) {

@@ -58,7 +58,7 @@ enum {
 	SKV_FIELD_FIRST = 64,   /* is read before the others ... */
 	SKV_FIELD_BYTES = 256,  /* a SIZE that counts bytes, for the OpenAPI document */
 	SKV_FIELD_NOT = 512,    /* a bool, of which protobuf has the opposite */
-	/* ... or after them: `may_be_empty` or `check` asks for what the others said. */
+	/* ... or after them: `may_be_empty` or `check` needs the other fields. */
 	SKV_FIELD_LAST = 128,
 };
 
@@ -224,7 +224,8 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 /* Refused beyond that many fields, those of messages inside counted. */
 #define SKV_TABLE_PB_FIELDS 4096u
 void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message);
-/* `keys`: those of its KEYS, in the caller's form; NULL if there are none. */
+/* Writes a message; `keys`: the values of its KEYS, in the caller's form; NULL if there are
+ * none. */
 void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message,
 			const struct skv_key_input *keys);
 

@@ -240,7 +240,7 @@ static bool told(const struct skv_field *f)
 	return f->kind != SKV_KIND_TENANT && f->kind != SKV_KIND_PART;
 }
 
-/* Of a request what must be there, of an answer what always is. */
+/* Returns true for a field that a request must have, or that an answer always has. */
 static bool needed(const struct skv_table *t, const struct skv_field *f)
 {
 	return t->strict ? f->flags & SKV_FIELD_REQUIRED : !(f->flags & SKV_FIELD_SHORT);

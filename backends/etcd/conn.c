@@ -202,7 +202,7 @@ void etcd_submit(struct skv_etcd *c, struct etcd_call *call)
 	snprintf(authority, sizeof authority, strchr(at->host, ':') ? "[%s]:%u" : "%s:%u", at->host,
 		 at->port);
 	head[3].valuelen = strlen(authority);
-	if (!call->method->local) /* a member that has lost its leader says so at once */
+	if (!call->method->local) /* a member that has lost its leader reports this at once */
 		head[n++] = field("hasleader", "true");
 	if (*c->token && !call->method->login)
 		head[n++] = field("token", c->token);

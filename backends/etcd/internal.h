@@ -97,7 +97,8 @@ struct skv_etcd {
 	bool stopping;   /* lock */
 	uint64_t revision, cluster_id; /* lock: newest linearizable one; of the first answer */
 	uint64_t lost_from, lost_to; /* lock: revisions between which etcd went back; 0: never */
-	char trouble[SKV_MESSAGE_MAX]; /* lock: why there is no connection; "": there is one */
+	/* Lock: the reason why there is no connection; "": connected. */
+	char trouble[SKV_MESSAGE_MAX];
 
 	pthread_t thread;
 	int wake; /* eventfd */
@@ -156,7 +157,7 @@ bool etcd_connect(struct skv_etcd *c);
 void etcd_disconnect(struct skv_etcd *c);
 /* Submits a call that has none yet as a stream. */
 void etcd_submit(struct skv_etcd *c, struct etcd_call *call);
-/* Reads, and writes, what there is, as far as the socket lets it. */
+/* Read, and write, as many bytes as the socket accepts. */
 void etcd_receive(struct skv_etcd *c);
 void etcd_send(struct skv_etcd *c);
 void etcd_broken(struct skv_etcd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

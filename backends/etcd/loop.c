@@ -285,7 +285,7 @@ static void log_in(struct skv_etcd *c)
 	etcd_submit(c, call);
 }
 
-/* The next call whose time has come, or NULL. */
+/* Takes the next due call, or NULL. */
 static struct etcd_call *take(struct skv_etcd *c, uint64_t now)
 {
 	struct etcd_call *call;

@@ -320,7 +320,8 @@ static void ask_attention_locked(struct skv_etcd *c) SKV_REQUIRES(c->lock)
 	etcd_wake(c);
 }
 
-/* Makes the next message the one being read; false: none came in time, or there is no more. */
+/* Makes the next message the one being read; false: no message arrived in time, or the watch has
+ * ended. */
 static bool next_note(struct skv_etcd_watch *w, uint64_t end_us)
 {
 	struct skv_etcd *c = w->c;

@@ -216,8 +216,8 @@ static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_ve
 	return rc;
 }
 
-/* Asks one after the other; of those that failed, who answered at all counts
- * for more than who did not. */
+/* Asks one fs-master after the other. If all fail, an error answered by one counts for more than a
+ * failed connection. */
 static int ask_all(struct remote *r, struct skv_arena *a, enum skv_fs_verb verb, const char *token,
 		   const struct skv_buf *body, struct skv_fs_answer *out, struct skv_error *err)
 {

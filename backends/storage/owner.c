@@ -213,7 +213,7 @@ static int write_horizon(int dir, const char *name, const struct skv_storage_hor
 	return error ? skv_fs_fail(err, error, "cannot write the owner file", name) : SKV_OK;
 }
 
-/* The name is there: what we wrote before, or another's? */
+/* Checks the owner of the existing name: this manager's earlier file, or another's. */
 static int judge_taken(const struct file_storage *s, int dir, const char *name,
 		       const struct skv_storage_owner *o, struct skv_error *err)
 {

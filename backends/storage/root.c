@@ -295,7 +295,7 @@ static int write_marker(const struct file_storage *s, int dir, struct skv_error 
 		else
 			skv_fs_temp_drop(dir, &temp);
 	}
-	/* EEXIST: another manager was faster; whose marker it is, skv_root_enter tells. */
+	/* EEXIST: another manager was faster; skv_root_enter identifies the marker's owner */
 	if (error != 0 && error != EEXIST)
 		return skv_fs_fail(err, error, "cannot write the marker into the root directory",
 				   s->root);

@@ -85,7 +85,7 @@ static void note_document_locked(struct etcd_store *s, const char *rest, size_t 
 			    e->deleted ? 0 : v.n - ETCD_NONCE,
 			    e->deleted ? SKV_VERSION_NONE : e->kv.version);
 	} else {
-		s->news.log[1].failed = true; /* a list says what it is */
+		s->news.log[1].failed = true; /* a list determines the change */
 	}
 	if (s->news.log[1].failed)
 		forget_log_locked(s, e->kv.mod_revision);
@@ -162,7 +162,7 @@ static bool begins_with_one_of(const char *const *prefixes, size_t n, const char
 	return false;
 }
 
-/* Adds what has changed behind revision `at`. */
+/* Adds the changes after revision `at`. */
 static void find_changes(const struct skv_buf *log, const char *const *prefixes, size_t n,
 			 uint64_t at, struct skv_buf *found)
 {

@@ -279,7 +279,7 @@ int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format
 
 /* ---- etcd_news.c: the watch ------------------------------------------------------------------ */
 
-/* Notes what has come; opens the watch if there is none. Local. */
+/* Notes the events that have arrived; opens the watch if there is none. Local. */
 void etcd_news_poll_locked(struct etcd_store *s) SKV_REQUIRES(s->lock);
 void etcd_news_close(struct etcd_store *s);
 /* Adds to *found what has changed behind revision *at, which becomes that of the newest change.

@@ -17,7 +17,7 @@
 #include "internal.h"
 
 #define PREFIX 32u /* bytes of "partition/<number>/", at most; and of a kind of documents */
-#define KINDS 8u   /* of documents whose changes are asked for at once, at most */
+#define KINDS 8u   /* limit of kinds of documents whose changes are requested at once */
 
 struct one_partition {
 	struct skv_store *below;

@@ -60,7 +60,7 @@ static const struct {
 	const char *name, *differs;
 } tables[] = { COPIES(DIFFERS) };
 
-/* -1: the database did not tell, or has no such table. */
+/* Returns -1 if the database gave no answer, or has no such table. */
 static int64_t ask(struct db *d, const char *text)
 {
 	sqlite3_stmt *st = NULL;

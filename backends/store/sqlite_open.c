@@ -25,7 +25,7 @@
 #define USER_VERSION_AT 60
 #define APPLICATION_ID_AT 68
 #define WAL_TRIES_US 2000000 /* how long to try to turn on the log of a new file */
-#define MEMORY_BYTES ((sqlite3_int64)2047 << 20) /* SQLite allocates no more than 2 GiB at once */
+#define MEMORY_BYTES ((sqlite3_int64)2047 << 20) /* SQLite allocates at most 2 GiB at once */
 
 static const char main_schema[] =
 	"CREATE TABLE store(id INTEGER NOT NULL, settled INTEGER NOT NULL) STRICT;"

@@ -153,7 +153,8 @@ struct sqlite_store {
 	uint64_t reserve_bytes;
 	_Atomic bool reserve_gone; /* the reserve was given back to the disk and not rebuilt yet */
 	_Atomic bool later;     /* FULL: something was appended without a sync */
-	_Atomic bool sync_lost; /* a sync failed: what it should have covered may be gone */
+	/* A sync failed: the records that it should have covered may be lost. */
+	_Atomic bool sync_lost;
 	_Atomic bool owned;     /* this object acquired a partition: it keeps the house */
 	struct sighting sightings[SIGHTINGS];
 	char damage[COPIES_DAMAGE]; /* admin.lock: what the newest acquire found; "" = nothing */
@@ -177,7 +178,7 @@ sqlite3_stmt *db_stmt(struct db *d, enum sql which);
 int db_done(sqlite3_stmt *st);
 /* The same for a statement without bindings. */
 int db_run(struct db *d, enum sql which);
-/* Reports what SQLite last said on this connection. Never SKV_OK. */
+/* Reports SQLite's last error on this connection. Never SKV_OK. */
 int db_fail(struct db *d, struct skv_error *err, const char *what);
 
 /* A write transaction: takes lock and turn. After SKV_OK, tx_end must follow. */

@@ -80,7 +80,7 @@ struct skv_bench_call {
 	const struct skv_bench_op *op;
 	void *own; /* the API's */
 	uint64_t *ids; /* room for the largest --keys */
-	uint64_t *sums; /* as many: what finish says of their bytes */
+	uint64_t *sums; /* as many: checksums for finish */
 	char (*texts)[SKV_BENCH_TEXT + 1]; /* --text: of each id, and where it is */
 	const char **strings;
 	struct skv_bench_moves *moves; /* data: those of this thread (bench_data.c) */

@@ -189,7 +189,7 @@ static const char *const kinds[] = { [SLABKV_STORAGE] = "storage", [SLABKV_GROUP
 				     [SLABKV_INSTANCE] = "instance" };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* Whether it is there, and what goes with it. SLABKV_E_NOT_FOUND. */
+/* Describes an object and what a delete removes with it. SLABKV_E_NOT_FOUND. */
 static int describe(struct slabkv *kv, enum slabkv_object kind, const char *name, char out[160],
 		    struct slabkv_error *err)
 {

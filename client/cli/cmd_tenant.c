@@ -10,7 +10,7 @@
 #define USAGE "list, get NAME, set NAME FIELD=VALUE..., isolate NAME root=DIR..., or forget NAME?"
 #define NAME_ROOM 300 /* "/v1/tenants/" and a name */
 
-/* Of a view, not of what was said. */
+/* Fields of a view, not of the stored object. */
 static const char *const use[] = { "bytes", "blocks", "sessions", "pins", "instances", "spaces",
 				   "held_bytes" };
 

@@ -189,7 +189,7 @@ static uint64_t fitting(const struct top *t, uint64_t above)
 	return w.ws_row > above + 3 ? w.ws_row - above - 2 : 1;
 }
 
-/* `all`: how many there are, of which the manager tells the first ones. */
+/* Prints the instances. `all`: their number, of which the list has the first ones. */
 static void print_instances(const struct top *t, json_t *list, uint64_t all, uint64_t above)
 {
 	size_t n = json_array_size(list);

@@ -28,7 +28,7 @@ static int write_trace(struct skv_cli *cli, const struct skv_gen_options *o, con
 	return rc;
 }
 
-/* The kind comes first: the others change what it sets. */
+/* Chooses the kind first, because the other options change its settings. */
 static int choose_kind(struct skv_cli *cli, int argc, char **argv, struct skv_gen_options *o)
 {
 	enum skv_gen_kind kind = SKV_GEN_CHAT;

@@ -167,7 +167,7 @@ static void count_heads(const json_t *config, struct kv_layout *l)
 	l->kv_heads = NUMBER(config, "num_key_value_heads", "num_kv_heads",
 			     "multi_query_group_num");
 	if (is_true(config, "multi_query") && !is_true(config, "new_decoder_architecture"))
-		l->kv_heads = 1; /* Falcon 7B, whatever else it says */
+		l->kv_heads = 1; /* Falcon 7B, regardless of other fields */
 	if (!l->kv_heads)
 		l->kv_heads = heads;
 	l->head_dim = NUMBER(config, "head_dim", "kv_channels", "attention_head_dim");

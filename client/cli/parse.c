@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define FIRST_OWN 2000 /* behind those of cli.h */
+#define FIRST_OWN 2000 /* after the options of cli.h */
 #define MOST_OWN 32u
 
 static int take_value(struct skv_cli *cli, const struct skv_cli_option *o, const char *value)

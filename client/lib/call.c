@@ -84,7 +84,7 @@ static void put_url(struct skv_buf *url, const char *base, const char *path)
  * that one of those tells of. */
 struct round {
 	uint32_t first, named;    /* of the named ones: where it begins, how many had a try */
-	uint32_t tips;            /* how many told ones had one */
+	uint32_t tips;            /* number of reported owners that had a try */
 	char owner[SKV_NOTE_URL]; /* url of an owner that is not in kv->urls; "" = none yet */
 	const char *at; /* url of the manager that is asked, and then of the one that answered */
 	const char *answered;     /* a named one that has answered; NULL: none yet */

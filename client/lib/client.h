@@ -118,7 +118,8 @@ struct skv_call {
 	const char *op;     /* for on_call and messages; static */
 	const char *method;
 	const char *path;   /* "/v1/..." */
-	const char *about;  /* another path, of what it is about; NULL: its own says so */
+	/* Path of the call's object, if another one; NULL: the call's own path. */
+	const char *about;
 	const struct skv_buf *body; /* may be NULL */
 	bool json;          /* body and answer; else protobuf */
 	uint32_t rounds;    /* 0 = the handle's */

@@ -187,7 +187,7 @@ struct skv_slab_file *skv_files_find(struct skv_files_cache *c, const uint8_t uu
 	return f;
 }
 
-/* The one form of path that is ever opened: skv_slab_path of some number. */
+/* Accepts the only form of path that is ever opened: skv_slab_path of some number. */
 static int parse_path(const char *path, uint32_t *file, struct skv_error *err)
 {
 	char same[SKV_SLAB_PATH_MAX];

@@ -26,7 +26,7 @@ struct get {
 	struct slabkv_io *io;
 	struct skv_lookup_answer answer;
 	struct skv_transfer t;
-	bool copies; /* the transfer reads copies where there are some */
+	bool copies; /* the transfer reads existing copies */
 	struct skv_damage_list *damaged;
 };
 
@@ -85,7 +85,7 @@ static void add_pieces(struct get *g)
 /* When to stop submitting: at the end of the lease, unless each piece can prove itself. */
 static struct skv_io_call deadline(const struct get *g)
 {
-	/* where there are copies, some of the time is left to read what they did not bring */
+	/* with copies, a part of the time is left to read the blocks that they did not bring */
 	struct skv_io_call by = { .clock = g->kv->clock, .at_ms = UINT64_MAX,
 				  .until_ms = skv_share_ends_ms(
 					  g->kv, g->copies && g->answer.res.copy ? 2 : 1) };

@@ -23,7 +23,7 @@
 #include <skv/mem.h>
 
 #define ALIGN UINT64_C(4096)      /* of the bytes of a piece, for O_DIRECT */
-#define MOST (UINT64_C(256) << 20) /* bytes of one part; what is more goes in several */
+#define MOST (UINT64_C(256) << 20) /* bytes of one part; a larger transfer uses several parts */
 
 struct skv_late {
 	struct slabkv *kv; /* with a reference */

@@ -22,7 +22,7 @@ struct skv_node_at;
 struct skv_mount {
 	uint8_t uuid[16];
 	int dirfd; /* -1: a node */
-	char *path; /* of a node: what skv_node_describe says */
+	char *path; /* of a node: the text of skv_node_describe */
 	struct skv_node *node; /* NULL: a directory */
 	uint32_t refs;   /* skv_mounts.lock */
 	bool forgotten;  /* skv_mounts.lock: removed from the list */

@@ -106,7 +106,7 @@ static int finish(struct mover *m, struct skv_error *err)
 
 /* ---- the bytes ------------------------------------------------------------------------------- */
 
-/* Slots from..to-1, which are in the buffer one behind the other. */
+/* Slots from..to-1, which are consecutive in the buffer. */
 struct portion {
 	uint32_t from, to;
 	struct slabkv_buf *buf;     /* [to - from] */
@@ -127,7 +127,7 @@ static struct skv_location location(const struct mover *m, uint32_t i, bool writ
 	};
 }
 
-/* Was what was read what was written? `arrived`, of each slot: it was read. */
+/* Verifies checksums. arrived[i] is true if slot i was read completely. */
 static void prove(struct mover *m, const struct portion *p, struct skv_transfer *t)
 {
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
@@ -155,7 +155,7 @@ static void settle_writes(struct mover *m, const struct portion *p, const struct
 	}
 }
 
-/* Reads what there is, or writes what was proven. */
+/* Reads the slots, or writes the verified ones. */
 static int transfer(struct mover *m, const struct portion *p, bool write)
 {
 	struct skv_io_call by = { .clock = m->kv->clock, .at_ms = m->submit_until_ms };

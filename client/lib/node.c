@@ -152,7 +152,8 @@ int skv_node_refused(struct skv_node_conn *c, const struct skv_mn_frame *answer,
 	return skv_fail(err, answer->status, NULL, "%s", text);
 }
 
-/* For tests, and for those who do not want foreign memory mapped: the one way to use. */
+/* Returns true if `way` is the only permitted way: for tests, and for users that do not want
+ * foreign memory mapped. */
 static bool only(const char *way)
 {
 	const char *named = getenv("SLABKV_MEMORY_TRANSPORT");
@@ -358,7 +359,8 @@ static bool wants_qp(struct skv_node *n)
 	return yes;
 }
 
-/* Without RDMA there is TCP, and after some seconds another try. */
+/* Adds a queue pair. Without RDMA the connection stays TCP, and another try follows after some
+ * seconds. */
 static int upgrade(struct skv_node *n, struct skv_node_conn *c, struct skv_error *err)
 {
 	struct skv_error why = { 0 };

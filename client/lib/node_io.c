@@ -66,7 +66,7 @@ static int take_only_fd(struct msghdr *msg)
 	return -1;
 }
 
-/* The answer's header; *fd is what came along, or -1. */
+/* Receives an answer's header; *fd is the received descriptor, or -1. */
 static bool receive_with_fd(struct skv_node_conn *c, uint8_t raw[SKV_MN_HEADER], int *fd)
 {
 	_Alignas(struct cmsghdr) char room[CMSG_SPACE(MOST_FDS * sizeof(int))];
@@ -320,7 +320,7 @@ static bool end(struct skv_node_conn *c, uint64_t sent, const struct skv_io_call
 	       answer.length == sent;
 }
 
-/* False: nobody knows what has arrived. */
+/* Returns false if it is unknown which bytes have arrived. */
 static bool send_runs(struct skv_node_conn *c, struct skv_io_run *runs, uint32_t n,
 		      const struct skv_io_call *by, bool *late)
 {

@@ -182,7 +182,7 @@ static void prepare(struct pump *p, uint32_t number)
 	p->n_flight++;
 }
 
-/* The kernel has taken the first ones of those sent: keeps the others in `sent`. */
+/* Removes the first requests, which the kernel has taken, and keeps the others in `sent`. */
 static void forget_taken(struct pump *p)
 {
 	uint32_t left = io_uring_sq_ready(&p->r->ring);

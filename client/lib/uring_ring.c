@@ -13,7 +13,7 @@
 
 #include <skv/mem.h>
 
-/* Why there is no ring, with a hint what to change. */
+/* Explains why there is no ring, with a hint what to change. */
 static int explain(int error, struct skv_error *err)
 {
 	switch (error) {

@@ -80,7 +80,7 @@ int skv_usrbio_pool_make(const struct skv_usrbio_lib *lib, const char *mount_poi
 			 const char *name, uint64_t bytes, int numa, struct skv_usrbio_pool *out,
 			 struct skv_error *err);
 void skv_usrbio_pool_close(struct skv_usrbio_pool *p);
-/* NULL when there is no such room now. */
+/* Returns NULL without enough free space now. */
 uint8_t *skv_usrbio_pool_take(struct skv_usrbio_pool *p, uint64_t bytes);
 void skv_usrbio_pool_give(struct skv_usrbio_pool *p, const uint8_t *data, uint64_t bytes);
 /* Until something is released, at most `ms`. */
@@ -103,7 +103,7 @@ struct skv_usrbio_io {
 	const struct skv_hf3fs_iov *iov;
 	uint64_t sent_ms;
 	int64_t result;
-	struct skv_usrbio_io *next; /* of the free ones, or of the call's landed ones */
+	struct skv_usrbio_io *next; /* next free entry, or next landed one of the call */
 	struct skv_usrbio_io *before, *after; /* the call's, in the order of the runs */
 };
 
@@ -150,7 +150,7 @@ bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_cal
 /* Orphans it. False: it has landed meanwhile. */
 bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c,
 			     struct skv_usrbio_io *io);
-/* Takes what has landed, waiting for nothing: orphaned requests give back what they hold. */
+/* Takes landed completions without waiting: orphaned requests return their buffers and places. */
 void skv_usrbio_ring_poll(struct skv_usrbio_ring *r);
 
 /* ---- usrbio_pump.c --------------------------------------------------------------------------- */

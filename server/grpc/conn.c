@@ -438,15 +438,15 @@ static void read_in(struct grpc_conn *c)
 		c->in_nghttp2 = false;
 		assert(used < 0 || used == n); /* no callback pauses it */
 		if (used < 0) {
-			/* Not HTTP/2 at all, a flood, or no memory: nghttp2 has
-			 * said what it wanted to say. */
+			/* Not HTTP/2 at all, a flood, or no memory: nghttp2 has sent its last
+			 * frames. */
 			skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
 			skv_log(SKV_LOG_DEBUG, "grpc", "connection closed: %s",
 				nghttp2_strerror((int)used));
 			c->broken = true;
 		}
 		if (n < (ssize_t)READ_BYTES)
-			return; /* epoll tells if there is more */
+			return; /* epoll reports further input */
 	}
 }
 

@@ -214,7 +214,7 @@ void skv_grpc_conn_open(struct grpc_loop *l, const struct grpc_socket *s);
 void skv_grpc_conn_close(struct grpc_conn *c);
 /* Handles epoll's events. May close the connection. */
 void skv_grpc_conn_event(struct grpc_conn *c, unsigned events);
-/* Writes what there is. May close the connection: nobody in a callback of nghttp2 calls it. */
+/* Writes pending output. May close the connection: never call it in a callback of nghttp2. */
 void skv_grpc_conn_flush(struct grpc_conn *c);
 void skv_grpc_conn_leave(struct grpc_conn *c);
 

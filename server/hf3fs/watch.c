@@ -49,7 +49,8 @@ struct asked {
 
 struct hf3fs_watch {
 	_Atomic uintptr_t owner; /* skv_thread of the thread, set when it begins */
-	struct skv_mutex lock; /* protects the rest, except what only the thread uses */
+	/* Protects the following members, except those that only the thread uses. */
+	struct skv_mutex lock;
 	struct skv_cond wake, done;
 	pthread_t thread;
 	bool stop, ended;

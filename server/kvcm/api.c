@@ -53,8 +53,8 @@ static const struct skv_proto_alias aliases[] = {
 	{ NULL, NULL, NULL },
 };
 
-/* Requests that change settings note what was not understood. The others are frequent, and come
- * from clients of different versions. */
+/* Requests that change settings note unknown fields. Other requests are frequent, and come from
+ * clients of different versions. */
 static int read_message(struct kvcm_request *k, ProtobufCMessage **out)
 {
 	struct skv_request *c = k->c;

@@ -18,7 +18,7 @@ struct kvcm_keys {
 	uint32_t n;
 };
 
-/* Keys of a request whose operation asks the core in portions of SKV_MAX_KEYS. */
+/* Limit of keys of a request whose operation calls the core in portions of SKV_MAX_KEYS. */
 #define KVCM_MAX_KEYS (1u << 20)
 #define KVCM_MAX_PORTIONS (KVCM_MAX_KEYS / SKV_MAX_KEYS)
 /* Specs of blocks in one answer: as many as those of the largest portion. */
@@ -41,8 +41,9 @@ void kvcm_append_places(struct skv_files *files, struct skv_location *to,
 /* Takes repeated ones out. Of each there was: once[i], which of those that are left it is, and
  * again[i], whether it was repeated; NULL: not wanted. */
 int kvcm_keys_once(struct kvcm_request *k, struct kvcm_keys *keys, uint32_t *once, bool *again);
-/* Is there room in an answer for so many blocks, each with all its specs and `more` beside them?
- * Not asked of what one portion holds. SKV_E_TOO_LARGE, naming what was sent: keys, or `tokens`. */
+/* Checks whether an answer can hold this many blocks, each with all its specs and `more` beside
+ * them. Not called for a single portion. SKV_E_TOO_LARGE, naming the field that was sent: keys, or
+ * `tokens`. */
 int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, uint32_t more,
 		      bool tokens);
 /* skv_core_states, portion by portion. */

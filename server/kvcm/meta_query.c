@@ -193,7 +193,7 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_request *k)
 	if (rc != SKV_OK)
 		return rc;
 	own->ask.req.lease_ms = kvcm_lease_ms(k, q.instance);
-	own->ask.req.only_leased = true; /* the answer cannot say that what it names has no lease */
+	own->ask.req.only_leased = true; /* the answer cannot mark a location without a lease */
 	/* clients read the location directly, without another lookup */
 	own->ask.req.slots_only = true;
 	return kvcm_ask(k, &q.keys, &own->ask);

@@ -121,7 +121,8 @@ static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRe
 
 /* ---- the operation --------------------------------------------------------------------------- */
 
-/* `elsewhere`: replicas that the caller has itself. *here: so many are wanted beside these. */
+/* Checks the wanted replicas. `elsewhere`: replicas that the caller has itself. *here: number
+ * wanted beside these. */
 static int check_replicas(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req,
 			  int32_t elsewhere, int32_t *here)
 {
@@ -190,7 +191,7 @@ static int skip_leading(struct kvcm_request *k, const char *instance, const stru
 	return rc;
 }
 
-/* Keeps the blocks to write of a portion. What is refused behind such blocks is masked. */
+/* Keeps the blocks to write of a portion. Refused blocks after such blocks are masked. */
 static bool take_portion(void *ctx, int *status)
 {
 	struct kvcm_request *k = ctx;

@@ -58,7 +58,7 @@ static void remove_file(const char *path)
 	}
 }
 
-/* Begins again when an administrator's change came in between. */
+/* Copies a live store. Begins again when an administrator's change happened meanwhile. */
 static int backup(struct copy *c, const char *store, const char *file)
 {
 	const struct timespec pause = { 0, 200 * 1000 * 1000 };

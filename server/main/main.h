@@ -17,7 +17,7 @@ enum { EXIT_PROBLEM = 1, EXIT_USAGE = 2, EXIT_REPAIR = 3 };
 
 /* Opens the log according to the parameters; *fd is the log file's descriptor or -1. */
 int skv_sink_open(const struct skv_params *p, int *fd, struct skv_error *err);
-/* The log goes to standard error again. Nothing if there is no file (-1). */
+/* Redirects the log to standard error again. Does nothing without a file (-1). */
 void skv_sink_close(int fd);
 /* A line on standard error, in the log's format: what is said by a process that cannot go on. As
  * text it begins with `program`. */

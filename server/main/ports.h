@@ -31,7 +31,7 @@ struct skv_ports {
 	struct skv_grpc *grpc[PORT_COUNT];
 };
 
-/* Binds what the parameters ask for; after a failure skv_ports_close closes what was bound. */
+/* Binds the ports of the parameters; after a failure skv_ports_close closes the bound ones. */
 int skv_ports_bind(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
 		   const struct skv_api *api, struct skv_error *err);
 int skv_ports_start(struct skv_ports *ports, const struct skv_params *p, struct skv_error *err);

@@ -18,7 +18,7 @@ struct ibv_qp;
 struct rdma;
 struct rdma_cm_id;
 
-/* A slab in memory. `refs` counts those who use its bytes here; it goes with the last. */
+/* A slab in memory. `refs` counts users of its bytes here; the last one frees the slab. */
 struct slab {
 	uint32_t file;
 	uint64_t length;
@@ -72,7 +72,9 @@ struct memnode {
 	struct skv_cond conn_gone;
 	struct connection *conns; /* the newest first */
 	uint32_t n_tcp, n_local;
-	uint64_t n_cut;    /* ended because no hello came in time, or newer ones needed the place */
+	/* Connections ended because no hello arrived in time, or because newer ones needed the
+	 * place. */
+	uint64_t n_cut;
 	struct rdma *rdma; /* rdma.c; NULL: none */
 	uint16_t rdma_port;
 	uint32_t n_qps; /* rdma.lock */

@@ -59,7 +59,7 @@ void ghosts_prefetch(const struct ghosts *g, uint64_t hash);
 bool ghosts_find(const struct ghosts *g, uint64_t hash, struct ghost *out);
 /* The same, and removes it. */
 bool ghosts_take(struct ghosts *g, uint64_t hash, struct ghost *out);
-/* Adds one. `want`: how many there may be, those that came back included. */
+/* Adds a ghost. `want`: limit of ghosts, including those that came back. */
 void ghosts_add(struct ghosts *g, uint64_t hash, struct ghost ghost, uint64_t want,
 		ghosts_expired_fn *expired, void *ctx);
 

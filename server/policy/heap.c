@@ -82,7 +82,7 @@ void skv_heaps_destroy(struct skv_heaps *hs)
 	hs->chunks = hs->room = 0;
 }
 
-/* So many chunks more, or some more than that. */
+/* Adds at least n chunks. */
 static int add_block(struct skv_heaps *hs, size_t n)
 {
 	size_t share = hs->chunks / BLOCK_SHARE < BLOCK_MAX ? hs->chunks / BLOCK_SHARE : BLOCK_MAX;

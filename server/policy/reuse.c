@@ -63,7 +63,7 @@
 #define QUEUE_SHARE 10u   /* debts are paid while at most blocks / this are deferred */
 #define PRICE_PART 0.9    /* debts of so large a part of the blocks make the price's age 0 */
 #define TRIAL 16u         /* 1 of this many starts is judged at any time; all are judged while */
-#define TRIAL_MIN 200.0   /* so many ghosts of deferred blocks are known, and come back */
+#define TRIAL_MIN 200.0   /* this many ghosts of deferred blocks are known, and come back */
 #define WORSE 0.7         /* less often than this part of the others, in equal time; */
 #define THRASHING 0.45    /* or the others come back more often than this in a life of a ghost, */
 #define THRASHING_WORSE 9.0 /* and the deferred less often than so many times that */

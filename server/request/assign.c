@@ -17,7 +17,8 @@
 
 struct share {
 	const struct skv_assign_member *m;
-	uint32_t homes; /* partitions whose home it is; what follows is of the others */
+	/* Partitions whose home it is; the following members are about other partitions. */
+	uint32_t homes;
 	uint32_t has;   /* now */
 	uint32_t gets;  /* at most */
 	uint32_t given;

@@ -346,7 +346,7 @@ static const char *make_url(struct skv_request *c, const char *base)
 	return url;
 }
 
-/* The body, and what of the answer is asked for. */
+/* Writes the body, and requests the needed headers of the answer. */
 static bool make_http(struct forwarded *f)
 {
 	static const char *const names[WANTED] = {

@@ -180,7 +180,8 @@ static void become_small_locked(struct skv_holds *hs, struct skv_hold *h) SKV_RE
 	h->large = false;
 }
 
-/* A limit of the tenant's own bounds what one call may hold no more than the others do. */
+/* Returns the bound of the call's tenant: at least the bound of one call, even if the tenant's own
+ * limit is lower. */
 static uint64_t bound_of(const struct skv_holds *hs, const struct skv_hold *h)
 {
 	return h->tenant_max ? least(hs->tenant, most(h->tenant_max, hs->one)) : hs->tenant;

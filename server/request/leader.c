@@ -84,7 +84,7 @@ static void see_owner_locked(struct leader_of *l, const char *owner, uint64_t no
 	l->looked_ms = 0;
 }
 
-/* True: the caller has the look-up made. `known`: what it asks for. */
+/* Returns true if the caller must have the look-up made. `known`: the value that it looks up. */
 static bool must_look_locked(struct leader_of *l, const char *owner, const char *known,
 			     uint64_t now)
 {

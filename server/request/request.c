@@ -110,7 +110,7 @@ static int check_guard(struct skv_request *c, int rc)
 			"too many wrong tokens came from this address: retry later");
 }
 
-/* Does it ask for one partition? Only other managers may. */
+/* Returns true if the call names a single partition. Only other managers may. */
 static bool names_place(struct skv_request *c)
 {
 	const struct skv_origin *o = c->forwarding.origin;
@@ -118,7 +118,8 @@ static bool names_place(struct skv_request *c)
 	return o && o->header(c, SKV_PLACE);
 }
 
-/* Another manager asks for one partition. That is never the first, whose owner asks. */
+/* Takes the named partition of another manager's call. It is never the first one, whose owner
+ * calls. */
 static int take_place(struct skv_request *c)
 {
 	const char *tenant = c->forwarding.origin->header(c, SKV_TENANT);

@@ -154,8 +154,8 @@ static void remove_block(struct cache *c, uint32_t id)
 	enqueue(c, parent);
 }
 
-/* False: the policy would rather keep the one that goes next than admit `in` (NULL = it is not
- * asked). */
+/* Evicts a block. Returns false if the policy would rather keep the next victim than admit `in`
+ * (NULL = not asked). */
 static bool evict_one(struct cache *c, const struct skv_policy_block *in, bool last)
 {
 	struct top t = first_top(c);
@@ -329,7 +329,7 @@ static void refuse(struct cache *c, const struct newcomers *in, uint32_t from)
 	}
 }
 
-/* Keeps those of these blocks that are there from eviction. */
+/* Protects the present ones of these blocks from eviction. */
 static void keep(struct cache *c, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = first; i < end; i++)

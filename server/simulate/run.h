@@ -35,7 +35,7 @@ struct counts {
 struct tier_counts {
 	uint64_t hits;     /* of prefix_hits, those that it had */
 	uint64_t promoted; /* copied up, because they were found often enough */
-	uint64_t written;  /* by those who wrote them below, too */
+	uint64_t written;  /* by requests that wrote them to the slow tier, too */
 	uint64_t evicted;
 };
 

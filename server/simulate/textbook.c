@@ -104,7 +104,7 @@ static uint64_t rank_sieve(void *state, struct skv_policy_place at)
 	return (at.queue == s->round ? 0 : SKV_POLICY_INNER) | at.key;
 }
 
-/* From the newest it goes back to the oldest, before others come. */
+/* Moves the hand from the newest back to the oldest, before new blocks come. */
 static void evicted_sieve(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct sieve *s = state;

@@ -180,7 +180,8 @@ static int fail(const struct asking *k, struct skv_error *err)
 			*c->why.message ? ": " : "", c->why.message);
 }
 
-/* A failure of what was asked is the answer; what the owner refuses by itself is not. */
+/* Reads a failure. A failure of the operation is the answer; a refusal by the owner itself, outside
+ * the operation, is not. */
 static int read_failure(const struct asking *k, const struct skv_v1_in *in, const char *text,
 			struct skv_error *err)
 {

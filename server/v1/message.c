@@ -18,8 +18,8 @@ enum { KEY_RAW = 2, KEY_INT = 3, KEY_TEXT = 4 }; /* fields of GetBlockRequest */
 
 static const struct v1_row *row_of(const struct skv_route *route) { return route->own; }
 
-/* The field's name in slabkv.proto: what lies inside an instance says
- * `instance`, the others as the path. */
+/* Returns the field's name in slabkv.proto: `instance` for objects inside an instance, for others
+ * the name in the path. */
 static void target_name(const struct skv_route *route, char out[16])
 {
 	const char *open = strchr(route->pattern, '{');

@@ -33,7 +33,7 @@ static int no_such(struct skv_request *r, const char *what, const char *name)
 	return skv_fail(&r->err, SKV_E_NOT_FOUND, "name", "no %s '%s'", what, name);
 }
 
-/* A page of what the caller sees; `whose`: the tenant. */
+/* Lists a page of the objects that the caller sees; `whose`: the tenant. */
 #define LIST_RUN(kind, whose)                                                                      \
 	int skv_op_##kind##_list_run(struct skv_request *r)                                        \
 	{                                                                                          \
@@ -50,7 +50,7 @@ static int no_such(struct skv_request *r, const char *what, const char *name)
 
 LIST_RUN(storage, page.tenant)
 LIST_RUN(group, page.tenant)
-/* Another manager may ask for those of all tenants. */
+/* Another manager may list those of all tenants. */
 LIST_RUN(instance, *r->caller.tenant ? r->caller.tenant : NULL)
 
 int skv_op_storage_get_run(struct skv_request *r)

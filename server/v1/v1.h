@@ -34,7 +34,7 @@ struct v1_request {
 	const char *after;
 	const char *cursor; /* pins, keys: decimal digits, NULL = not told */
 	const char *max;
-	const char *only;    /* puts of objects: which ones; NULL = not told, as of the next */
+	const char *only;    /* kinds of put; NULL = not given, as in the next field */
 	const char *version; /* group_put: the one that the group must have */
 	const void *answer;  /* of a TABLE: its struct */
 	union {

@@ -27,7 +27,7 @@ static bool goes_down(const char *text)
 	return true;
 }
 
-/* The real path of what exists of `path`, then the rest as it is. */
+/* Resolves the real path of the existing part of `path`, and appends the rest unchanged. */
 static bool resolve(const char *path, char out[PATH_MAX])
 {
 	char head[PATH_MAX], real[PATH_MAX];

@@ -217,7 +217,7 @@ static uint64_t worth(const struct partition *p, const struct volume *s,
 	return skv_pool_file_used(s->pool, f->number) / (1 + (seen ? idle / seen : 0) / 1024);
 }
 
-/* Compares some of the files, different ones each time. */
+/* Compares some of the files, different ones at each call. */
 static struct volume_file *cheapest(const struct partition *p, struct volume *s)
 {
 	size_t step = s->n_file / MAX_COMPARED + 1;

@@ -45,7 +45,8 @@
 #define SAMPLES 32u /* slots sampled for a slab's idle time */
 #define IDLE_RATIO 2u
 #define WAITING_SHARE 16u /* of a storage, the part that may wait for leases for other classes */
-#define MOVER_MS 60000u /* a mover that asked within that time is there; also how long it has */
+/* A mover that asked within that time counts as present; also the time that it has. */
+#define MOVER_MS 60000u
 #define SMOOTH 16 /* victims, roughly, over which a class's idle time is averaged */
 
 uint64_t block_idle_ms(const struct partition *p, const struct block *b, uint64_t now)

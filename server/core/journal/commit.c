@@ -360,7 +360,8 @@ static void append_done(struct skv_core *c, const struct round *r) SKV_REQUIRES(
 	while (batch) {
 		struct change *next = batch->next;
 
-		/* The applied batches are complete, so readers and starts may come in between. */
+		/* The applied batches are complete, so waiting readers and starts can proceed
+		 * here. */
 		if (batch != r->batch && skv_rwlock_readers_wait(&c->lock)) {
 			core_unlock(c);
 			core_lock(c);

@@ -244,7 +244,7 @@ static bool extends(const struct slot *a, const struct slot *b, uint32_t count, 
 	return *step && by == *step * (int64_t)count;
 }
 
-/* Blocks of one spec whose slots are free at once are told by their slots: a chain that goes, last
+/* Writes blocks of one spec whose slots are free at once by their slots: an evicted chain, last
  * block first, is mostly one run. */
 static void put_removed_slots(struct skv_buf *out, const struct partition *p,
 			      const struct removal *r, size_t n)

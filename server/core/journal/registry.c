@@ -49,7 +49,7 @@ static struct skv_rd open_document(const void *bytes, size_t n)
 	return in;
 }
 
-/* `rc`: of the protobuf behind the rest, whose last text is `text`. */
+/* Closes a document. `rc`: result of the protobuf after the rest, whose last text is `text`. */
 static int close_document(const struct skv_rd *in, const char *text, int rc, const char *key,
 			  struct skv_error *err)
 {

@@ -92,7 +92,8 @@ static void put_pins(const struct partition *p, struct skv_buf *out, uint64_t no
 		record_pins(out, p, p->inst[i], now);
 }
 
-/* Instances that stand for those whose clear is queued: all that they have is queued after it. */
+/* Leaves out instances that replace those with a queued clear: all of their blocks are queued after
+ * the clear. */
 static void leave_out_fresh(struct partition *p)
 {
 	for (size_t i = 0; i < p->n_inst; i++)

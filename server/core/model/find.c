@@ -25,7 +25,7 @@ struct wanted {
 	uint32_t number;
 };
 
-/* Negative: what is at that place comes before the name. */
+/* Returns a negative number if the object at that place comes before the name. */
 typedef int order_fn(const struct partition *p, size_t at, const struct wanted *w);
 
 static size_t place(const struct partition *p, size_t n, order_fn *order, const struct wanted *w)

@@ -154,7 +154,7 @@ void evict_free_sets(struct partition *p, uint32_t volume, const struct group *g
 	}
 }
 
-/* Makes room for one more member, and for hidden ones that may come back. */
+/* Makes room for one more member, and for hidden members that may come back. */
 static int set_reserve(struct evict_set *set)
 {
 	void *v = set->member;

@@ -22,7 +22,7 @@ struct ring {
 
 struct lately {
 	uint64_t hash; /* of the wish */
-	uint64_t until; /* boot time ms; not wanted again before; asked ones until taken */
+	uint64_t until; /* boot time ms: not wanted again before; of asked wishes: until taken */
 };
 
 struct wishes {
@@ -53,7 +53,7 @@ static uint32_t waiting(const struct ring *r)
 	return (uint32_t)(r->in - r->out);
 }
 
-/* A noted wish must not stand for an asked one: it may be forgotten. */
+/* A noted wish must not replace an asked one, because it may be forgotten. */
 static struct lately *lately_of(struct wishes *w, enum wish_kind kind, const struct wish *wish,
 				uint64_t *hash)
 {

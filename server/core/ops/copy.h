@@ -48,7 +48,7 @@ int copies_finish(struct skv_core *c, struct copied *k, struct skv_arena *a,
 		  struct skv_move_finish_res *res, struct skv_error *err,
 		  const struct skv_done *done);
 
-/* move.c: what a mover is told of the move, but for the deadline. */
+/* move.c: fills in a mover's view of the move, without the deadline. */
 int move_tell(struct partition *p, const struct move *m, struct skv_arena *a,
 	      struct skv_move_take_res *res);
 

@@ -49,7 +49,7 @@ static bool has_copy(const struct partition *p, const struct block *b, uint32_t 
 	return c && slot_serves(p, c);
 }
 
-/* Blocks hidden by one call, and what its log line says. */
+/* Blocks hidden by one call, and the data of its log line. */
 struct hiding {
 	struct partition *p;
 	const char *by;

@@ -100,7 +100,7 @@ static uint64_t hash_outcome(const uint8_t *success, uint32_t n)
 	return hash ? hash : 1;
 }
 
-/* Publishes what was written and gives up the rest, free after hold_until. */
+/* Publishes the written blocks and gives up the others, free after hold_until. */
 static void finish_session(struct partition *p, struct session *s, const uint8_t *success,
 			   const uint64_t *sums, uint64_t hold_until)
 {
@@ -111,7 +111,7 @@ static void finish_session(struct partition *p, struct session *s, const uint8_t
 	s->finished_as = hash_outcome(success, s->n_write);
 	report_births(p, s, success, use);
 	for (uint32_t i = s->n_write; i-- > 0;) {
-		/* From the end: who reads in between finds none, or the last. */
+		/* From the end: a reader in between finds no block, or the last ones. */
 		core_let_read(p->core, i);
 		if (!s->write[i].specs)
 			continue; /* deleted */
@@ -393,7 +393,7 @@ static int check_missing(const struct session *s, const struct skv_finish_req *r
 	return SKV_OK;
 }
 
-/* Nothing but a checksum tells a reader that memory still holds what was written. */
+/* Only a checksum proves to a reader that memory still holds the written bytes. */
 static int check_memory(const struct partition *p, const struct session *s, const uint8_t *success,
 			struct skv_error *err)
 {

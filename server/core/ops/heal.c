@@ -77,7 +77,7 @@ static bool is_going(const struct found *f, const struct slot *s)
 	return file && (file->bad || (file->drains && !file_moves(v, file)));
 }
 
-/* Is there room for so many blocks, which evicts nobody? */
+/* Returns true if the tier has space for this many blocks without evicting. */
 static bool has_room(const struct partition *p, const struct instance *copies, uint32_t n)
 {
 	const uint64_t room = group_room(p, copies->group);

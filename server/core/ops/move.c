@@ -479,7 +479,7 @@ static int fill_finish(struct waiter *w, struct partition *p, const struct chang
 	return status;
 }
 
-/* Answers when what was found damaged is durably gone, if anything is. */
+/* Answers when damage that was found is durably removed, if there was any. */
 static int wait_for(struct change *ch, struct waiter *w)
 {
 	if (!ch)
@@ -489,7 +489,7 @@ static int wait_for(struct change *ch, struct waiter *w)
 	return SKV_PENDING;
 }
 
-/* Nothing to tell the journal: the targets' holds are there. */
+/* Journals nothing: the holds of the targets exist already. */
 static int end_move(struct partition *p, struct finishing *f, struct waiter *w,
 		    struct change *behind)
 {

@@ -57,7 +57,7 @@ static inline bool plan_leaves_out(const struct plan *plan)
 	return plan->newcomers.refused || (plan->newcomers.full && !plan->no_wait);
 }
 
-/* plan.c: fills in what the request asks of plan->inst and what is left to write. SKV_E_INVALID,
+/* plan.c: fills in the requested blocks of plan->inst and those left to write. SKV_E_INVALID,
  * SKV_E_TOO_LARGE, SKV_E_TOO_MANY, SKV_E_NOMEM. */
 int plan_make(const struct partition *p, const struct skv_start_req *req, struct skv_arena *a,
 	      struct plan *plan, struct skv_error *err);

@@ -234,7 +234,7 @@ static int find_placement(struct partition *p, struct start_op *op, struct plan 
 			   : placement_take(p, plan, op->w.arena, op->w.err);
 }
 
-/* Leaves out all behind the first n writes, and tells the policy which ones it refused. */
+/* Leaves out all blocks after the first n writes, and reports the refused ones to the policy. */
 static void cut(struct partition *p, struct plan *plan, uint64_t n, bool whole)
 {
 	const struct group *g = plan->inst->group;
@@ -394,7 +394,7 @@ static int serve_line(struct partition *p, struct group *g)
 	return SKV_OK;
 }
 
-/* Is there a start in the queue that others wait behind? */
+/* Returns true if a start in the queue makes others wait. */
 static bool has_line(const struct group *g)
 {
 	const struct start_op *op = g->wait_head;

@@ -76,7 +76,7 @@ static int put_slices(struct writer *w, const struct skv_buf *b, struct skv_erro
 	return rc;
 }
 
-/* Copies some chunks and takes out what is ready. SKV_PENDING = more to come. */
+/* Copies some chunks and takes out the finished bytes. SKV_PENDING = more to come. */
 static int collect(struct writer *w, struct skv_buf *out)
 {
 	int rc = SKV_E_UNAVAILABLE;
@@ -203,7 +203,7 @@ static struct partition *begin(struct writer *w)
 
 	core_lock(c);
 	if (c->partition && c->partition->snap.active)
-		/* nobody writes it: whoever asked for it has stopped waiting */
+		/* the checkpoint has no writer: its requester has stopped waiting */
 		snapshot_end(c->partition, false);
 	core_unlock(c);
 	commit_ask_snapshot(c);

@@ -39,7 +39,7 @@
 #define LOST_AT_A_TIME 65536u /* removals in one batch */
 #define DEMOTE_WAIT_MS 10000u
 #define RETRY_MS 200u  /* after a call that the store did not answer */
-#define LATE_MS 150u   /* a renewal that much later than it should come may never come */
+#define LATE_MS 150u   /* a renewal later than this may never arrive */
 #define SETTLE_MS 400u /* how long a call waits to see one */
 #define BARRED_MS 500u /* after a call that the store refuses for good */
 #define EXIT_MS 50u    /* a process that is killed has closed its connections before it is gone */

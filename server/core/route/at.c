@@ -21,7 +21,8 @@
 
 #define AGAIN_MS 3000u /* an ownership may be moving */
 #define PAUSE_MS 50u
-#define HERE SKV_PENDING /* the partition is not asked for: it is this manager's, or nobody's */
+/* The call goes to no other manager: the partition is owned here, or by none. */
+#define HERE SKV_PENDING
 
 void skv_cluster_ask_by(struct skv_cluster *c, skv_ask_fn *ask, void *ctx)
 {

@@ -19,7 +19,7 @@ static enum skv_where state_of(const struct skv_core *one)
 	return one_state_get(one) == SKV_CORE_STANDBY ? SKV_THERE : SKV_SOON;
 }
 
-/* *has: it is there; of sessions and moves their owner says. */
+/* *has: the object exists in that part; for sessions and moves only their owner knows. */
 static struct skv_cluster *find_part(struct skv_cluster *c, const struct skv_target *t, bool *has,
 				     struct skv_door *door)
 {

@@ -263,7 +263,7 @@ static int add_up(const struct skv_stats *s, uint32_t n, const struct skv_page *
 	return SKV_OK;
 }
 
-/* Of all partitions; `ask`: also of those that are not here. */
+/* Returns statistics of all partitions; `ask`: also of other managers' partitions. */
 static int stats_of(struct skv_cluster *c, bool ask, const struct skv_page *page,
 		    struct skv_arena *a, struct skv_stats *out, struct skv_error *err)
 {
@@ -305,7 +305,7 @@ int skv_cluster_stats_all(struct skv_cluster *c, const struct skv_page *page, st
 	struct route *r = c->route;
 	int rc;
 
-	if (c->core) { /* another manager asks: one that does not have it says so */
+	if (c->core) { /* another manager calls: a partition without the object reports that */
 		rc = core_gate(c->core, err);
 		return rc == SKV_OK ? one_stats(c->core, page, a, out, err) : rc;
 	}

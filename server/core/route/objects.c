@@ -190,7 +190,8 @@ static int first_lease(const struct route *r, struct skv_storage_spec *s, uint64
 				 (unsigned long long)s->unit, (unsigned)r->n);
 }
 
-/* The first partition says what is wrong, and what the directory's chunks make of it. */
+/* Puts a storage with slab files. The first partition reports errors, and the values that follow
+ * from the directory's chunks. */
 static int put_slabs(struct route *r, const struct skv_storage_spec *spec, enum skv_put how,
 		     bool *created, struct skv_error *err)
 {

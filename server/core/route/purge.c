@@ -47,7 +47,7 @@ static int add(struct purge *g, const struct skv_purge_res *more)
 	return SKV_OK;
 }
 
-/* The others go on after a failure: what can be purged is. */
+/* Purges a partition. After a failure the others continue: everything that can be purged is. */
 static void purge_partition(struct purge *g, struct skv_cluster *at)
 {
 	struct skv_purge_res more;

@@ -58,7 +58,7 @@ struct route {
 	/* By hash of an instance's name: where one was found last. */
 	_Atomic uint8_t hint[ROUTE_HINTS];
 	_Atomic uint32_t move_turn; /* partitions give moves in turn */
-	/* at.c; NULL: nobody is asked. `ask_ctx` is set before. */
+	/* at.c; NULL: no other manager is called. `ask_ctx` is set before. */
 	_Atomic(skv_ask_fn *) ask;
 	void *ask_ctx;
 	/* Administrators whose call concerns several partitions take turns. */
@@ -80,7 +80,7 @@ struct route {
 
 /* The partition that has an instance, a group, a storage or a family; NULL: none that is here. */
 struct skv_cluster *route_here(struct route *r, const struct skv_target *t);
-/* The one to ask for what none here has: place_look. */
+/* Returns the partition to call for an object that is in none here: place_look. */
 struct skv_cluster *route_elsewhere(struct route *r, const struct skv_target *t, bool *unknown);
 /* Would a call for all have to ask other managers, which this thread may not wait for? */
 bool route_must_wait(const struct route *r);

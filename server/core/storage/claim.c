@@ -321,7 +321,7 @@ static void see_generations(struct device *d, const struct skv_storage_owner *v,
 			atomic_store(&d->seen_generation, v[i].horizon.generation);
 }
 
-/* Our claim with what is to be noted. False: there is nothing. */
+/* Computes the next content of the claim. Returns false if nothing is to be noted. */
 static bool next_note(struct device *d, struct skv_storage_owner *mine)
 {
 	return claim_get(d, mine) && horizon_now(d->core, false, &mine->horizon) &&

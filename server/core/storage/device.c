@@ -163,7 +163,8 @@ static bool may_create(const struct device *d, const struct look *k)
 	return k->files == 0 && !d->core->shares;
 }
 
-/* Else the write that is tried tells more exactly what is free. */
+/* Returns true if the storage reports its free space itself. Else the probing write reports more
+ * precisely. */
 static bool tells_free(const struct device *d)
 {
 	return d->ops->steady || atomic_load(&d->remote);
@@ -197,7 +198,8 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 	return rc;
 }
 
-/* A partition that comes or goes is no fault of the storage: then there is no problem to tell. */
+/* Notes the result for the root. A partition that is loaded or dropped is no fault of the storage,
+ * and then no problem is logged. */
 static void note_root(struct device *d, int rc, const char *problem)
 {
 	health_note(d, CALL_ROOT, rc, rc == SKV_E_NOT_READY ? NULL : problem);

@@ -131,8 +131,8 @@ void errands_join(struct device *d)
 	skv_mutex_unlock(&d->lock);
 }
 
-/* Nobody joins it, so that a process whose storage hangs leaves no ended threads behind: `busy`
- * says that it may still use the device. */
+/* The thread is detached, so that a process whose storage hangs accumulates no ended threads.
+ * `busy` is true while the thread may still use the device. */
 static bool start_thread_locked(struct device *d, unsigned slot) SKV_REQUIRES(d->lock)
 {
 	struct order *o = skv_malloc(sizeof *o);

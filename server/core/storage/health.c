@@ -152,7 +152,7 @@ static bool watch_locked(struct device *d, struct health_news *n) SKV_REQUIRES(d
 	char why[SKV_MESSAGE_MAX];
 
 	explain(d, reads ? writes : read_fault, reads ? kind : read_kind, why);
-	/* the partition comes or goes: no fault of the storage */
+	/* the partition is being loaded or dropped: no fault of the storage */
 	if (writes == STORAGE_FAILED && !why[0])
 		return false;
 	if (writes == d->shown_fault && reads == d->shown_reads && strcmp(why, d->shown) == 0)

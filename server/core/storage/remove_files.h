@@ -12,7 +12,7 @@ struct volume;
 
 /* With a healthy file system: removes files that are no longer needed. */
 void remove_files(struct device *d);
-/* Is there a file whose removal has a step to take? */
+/* Returns true if the removal of a file has a step to do. */
 bool files_to_remove(const struct volume *s);
 
 #endif
