@@ -19,7 +19,7 @@ static inline bool skv_bits_test(const uint64_t *w, uint32_t i)
 
 /* Sets (value true) or clears `count` bits from `first`. */
 void skv_bits_fill(uint64_t *w, uint32_t first, uint32_t count, bool value);
-/* True when all `count` bits from `first` have that value. */
+/* Returns true if all `count` bits from `first` have that value. */
 bool skv_bits_all(const uint64_t *w, uint32_t first, uint32_t count, bool value);
 /* First bit at or after `from` that has that value; n if there is none. */
 uint32_t skv_bits_next(const uint64_t *w, uint32_t from, uint32_t n, bool value);

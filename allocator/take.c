@@ -79,7 +79,7 @@ static int open_there(struct skv_pool *p, struct pool_class *c, struct window w,
 	return SKV_OK;
 }
 
-/* True when no slot of the range is used. */
+/* Returns true if no slot of the range is used. */
 static bool range_is_unused(const struct slab *s, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count; i++)

@@ -38,8 +38,8 @@ static struct slab *next_slab(const struct skv_pool *p, struct window w, uint32_
 	return skv_file_next_slab(p, w.file, w.first + w.units, i);
 }
 
-/* False when emptying cannot make this window ours: a slab of the class itself, frozen units, no
- * slot, or nothing there to empty (all of it is closed, and waits). */
+/* Returns false if emptying cannot free this window: a slab of the class itself, frozen units, no
+ * slot, or nothing to empty (all of it is closed, and waits). */
 static bool weigh(const struct search *f, struct window w, struct candidate *out)
 {
 	struct candidate c =

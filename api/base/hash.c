@@ -86,7 +86,7 @@ void skv_key_to_hex(struct skv_key key, char out[SKV_KEY_HEX + 1])
 	out[SKV_KEY_HEX] = '\0';
 }
 
-/* False unless these are 16 hex digits. */
+/* Returns false unless these are 16 hex digits. */
 static bool hex64(const char *s, uint64_t *out)
 {
 	uint64_t all = 0, bad = 0;

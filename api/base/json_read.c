@@ -185,7 +185,7 @@ static bool set_grow(struct reader *r, struct level *l)
 	return true;
 }
 
-/* Is the newest node, a name, new in its object? */
+/* Returns true if the newest node, a name, is new in its object. */
 static bool name_is_new(struct reader *r, struct level *l)
 {
 	const struct skv_json_node *last = &r->nodes[r->n - 1], *name = &r->nodes[l->node + 1];

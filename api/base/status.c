@@ -61,7 +61,7 @@ static void copy_cut(char *out, size_t size, const char *text)
 
 int skv_fail(struct skv_error *err, int status, const char *field, const char *fmt, ...)
 {
-	/* More than fits, so that truncation sees what follows. */
+	/* More than fits, so that truncation sees the next bytes. */
 	char message[SKV_MESSAGE_MAX + 4];
 	va_list ap;
 

@@ -126,7 +126,7 @@ struct skv_http_tls http_default_tls(void)
 	return tls;
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool copy_path(const char *path, char **out)
 {
 	if (path && path[0])

@@ -263,7 +263,7 @@ static void drop_given_up(struct skv_relay *r)
 	}
 }
 
-/* False: it ends. */
+/* Takes new calls. Returns false if the relay ends. */
 static bool take_come(struct skv_relay *r)
 {
 	struct skv_relay_call *c, *next;

@@ -60,7 +60,7 @@ static uint32_t columns_of(const struct kvcm_locations *l, uint32_t row)
 	return l->row_columns ? l->row_columns[row] : l->columns;
 }
 
-/* False for a row without a location. */
+/* Returns false for a row without a location. */
 static bool look(const struct kvcm_locations *l, uint32_t i, struct row *out)
 {
 	uint32_t at = row_of(l, i), columns = columns_of(l, at);
@@ -367,7 +367,7 @@ static inline char *put_text(char *p, char tag, const char *s, size_t n)
 
 static inline size_t text_size(size_t n) { return 1 + varint_size(n) + n; }
 
-/* Tag of the field, then the length of what follows, in its own vector if requested. */
+/* Writes the field's tag, then the length of its contents, in its own vector if requested. */
 static char *put_head(const struct kvcm_locations *l, char *p, size_t body)
 {
 	p = put_varint(p, (uint64_t)l->field << 3 | 2);

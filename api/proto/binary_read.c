@@ -159,7 +159,7 @@ static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
 	return protobuf_c_message_descriptor_get_field(d, number);
 }
 
-/* Does the wire type match the declaration, or packed numbers of it? */
+/* Returns true if the wire type matches the declaration, or packed numbers of it. */
 static bool wire_fits(const ProtobufCFieldDescriptor *d, const struct field *f, bool *packed)
 {
 	enum wire wire = wire_of(d->type);

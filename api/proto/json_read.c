@@ -15,7 +15,7 @@ static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v,
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Is the text the field's name, as declared or in lowerCamelCase? */
+/* Returns true if the text is the field's name, as declared or in lowerCamelCase. */
 static bool is_name(const struct skv_json_node *name, const char *declared)
 {
 	const char *s = name->s, *end = s + name->n, *d = declared;

@@ -72,9 +72,9 @@ static inline bool skv_proto_repeated(const ProtobufCFieldDescriptor *f)
 	return f->label == PROTOBUF_C_LABEL_REPEATED;
 }
 
-/* Is the field a map? protobuf-c's descriptors do not say, but the name of an entry does:
- * hand-written messages are not nested in another one under a field's name plus Entry, with just
- * key and value. */
+/* Returns true if the field is a map. protobuf-c's descriptors do not tell, but the name of an
+ * entry does: hand-written messages are not nested in another one under a field's name plus Entry,
+ * with just key and value. */
 bool skv_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f);
 /* Is it one of google.protobuf's Int64Value and so on? */
 static inline bool skv_proto_is_wrapper(const ProtobufCMessageDescriptor *d)

@@ -189,7 +189,7 @@ static uint8_t *put_run(struct skv_buf *b, uint8_t *p, bool json, const struct s
 	return end_part(begin, p, json);
 }
 
-/* Does the location continue the run? */
+/* Returns true if the location continues the run. */
 static inline bool continues_run(struct skv_col_run *run, const struct skv_location *l)
 {
 	const uint64_t step = l->offset - run->last;

@@ -49,7 +49,7 @@ struct skv_col_rows {
 	uint32_t n_specs;
 };
 
-/* Is one of the locations there? */
+/* Returns true if one of the locations exists. */
 static inline bool skv_located(const struct skv_location *loc, uint32_t n)
 {
 	while (n && loc[n - 1].length == 0)

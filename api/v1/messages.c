@@ -429,7 +429,7 @@ static const struct skv_field purge_res_rows[] = {
 static const struct skv_table purge_res_table =
 	SKV_TABLE("PurgeResult", struct skv_purge_res, purge_res_rows, .long_answer = true);
 
-/* ---- what ends sessions, blocks and pins ----------------------------------------------------- */
+/* ---- removal of sessions, blocks and pins ---------------------------------------------------- */
 
 #define T struct skv_abort_req
 static const struct skv_field abort_rows[] = { SKV_TENANT(T), SKV_BOOL(T, quiesced, 1,

@@ -87,7 +87,7 @@ size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char 
 /* All numbers in field `num` of a message, of which skv_pb_numbers counted n, in the arena. */
 uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 			     const char *name, unsigned wire, size_t n);
-/* Is this UTF-8 without NUL? */
+/* Returns true for UTF-8 without NUL. */
 bool skv_pb_utf8(const uint8_t *s, size_t n);
 
 /* ---- numbers --------------------------------------------------------------------------------- */

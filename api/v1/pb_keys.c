@@ -46,7 +46,7 @@ void skv_pb_keys_fields(struct skv_pbdoc *d, struct skv_pbkeys *k, struct skv_rd
 		k->n_strings += skv_pb_alike(r, f);
 }
 
-/* False: it is no key, and the document has failed. */
+/* Returns false for an invalid key; then the document has failed. */
 static bool is_text_key(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			uint32_t index)
 {

@@ -133,8 +133,8 @@ struct skv_table {
 
 /* ---- table.c --------------------------------------------------------------------------------- */
 
-/* Are the rows sound: inside the struct, of a width that the kind has, no name and no
- * number twice? For asserts. */
+/* Checks the rows: inside the struct, of a width that the kind has, no name and no number twice.
+ * For asserts. */
 bool skv_table_sound(const struct skv_table *t);
 /* Default values of absent fields. */
 void skv_table_defaults(const struct skv_table *t, const struct skv_v1_in *in, void *message);
@@ -168,7 +168,7 @@ static inline const void *skv_field_in(const struct skv_field *f, const void *me
 {
 	return (const char *)message + f->at;
 }
-/* Has the message `all` in place of keys? */
+/* Returns true if the message has `all` in place of keys. */
 bool skv_table_all(const struct skv_table *t, const void *message);
 /* How many JSON values it may have. */
 size_t skv_table_values(const struct skv_table *t);
@@ -185,7 +185,7 @@ void skv_field_set_count(const struct skv_field *f, void *message, uint32_t n);
 const void *skv_field_element(const struct skv_field *f, const void *message, uint32_t i);
 /* Element i of TEXTS or NAMES. */
 const char *skv_field_item(const struct skv_field *f, const void *message, uint32_t i);
-/* Has an element before i the same name? */
+/* Returns true if an element before i has the same name. */
 bool skv_field_twice(const struct skv_field *f, const void *message, uint32_t i);
 /* The word of a number, and how many words there are. */
 const char *skv_field_word(const struct skv_field *f, uint64_t v);

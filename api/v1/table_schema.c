@@ -138,7 +138,7 @@ static void put_marks(struct skv_buf *b, const struct skv_field *f)
 	skv_jout_close(b, '}');
 }
 
-/* ---- keys: three fields, of which one is there ----------------------------------------------- */
+/* ---- keys: exactly one of three fields ------------------------------------------------------- */
 
 static const struct {
 	const char *schema, *doc;

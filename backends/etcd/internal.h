@@ -162,7 +162,7 @@ void etcd_receive(struct skv_etcd *c);
 void etcd_send(struct skv_etcd *c);
 void etcd_broken(struct skv_etcd *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- status.c: what an answer's status means ------------------------------------------------- */
+/* ---- status.c: the meaning of an answer's status --------------------------------------------- */
 
 enum etcd_verdict {
 	ETCD_FINE,

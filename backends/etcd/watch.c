@@ -184,7 +184,7 @@ static void move_place(struct skv_etcd_watch *w, const struct response *r, uint3
 	}
 }
 
-/* False: the stream is to end. */
+/* Returns false if the stream must end. */
 static bool take_response(struct skv_etcd_watch *w, const uint8_t *p, size_t n)
 {
 	struct response r;

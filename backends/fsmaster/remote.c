@@ -153,7 +153,7 @@ static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enu
 			"%s: HTTP status %ld, and not from an fs-master: check the URL", url, http);
 }
 
-/* May another fs-master know better? */
+/* Returns true if another fs-master may give a better answer. */
 static bool passes_over(int rc)
 {
 	switch (rc) {

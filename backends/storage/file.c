@@ -58,8 +58,8 @@ static struct file_storage *make(const struct skv_storage_config *c)
 	return NULL;
 }
 
-/* Is it there and ours, and if it may be new, writable (or merely full)? Writes wait for a storage
- * node that is slow; what exists already can be read meanwhile. */
+/* Proves that the root exists and belongs to the storage, and, if it may be new, is writable (or
+ * merely full). Writes wait for a slow storage node; existing files can be read meanwhile. */
 static int prove(struct file_storage *s, const struct skv_storage_config *c, struct skv_error *err)
 {
 	int dir, rc = SKV_OK;

@@ -33,7 +33,7 @@ struct file_storage {
 	bool any_mount; /* accept a root that is not on 3FS */
 	uint64_t chunk; /* 0 = none, or (chunked, until the root is claimed) to be read */
 	uint64_t edge;  /* header and trailer of a slab file, each: the chunk, or FILE_EDGE */
-	struct skv_mutex lock; /* protects what follows; no I/O under it */
+	struct skv_mutex lock; /* protects the following members; no I/O under it */
 	dev_t dev; /* where the root was last seen, to tell of a change; ino 0 = never */
 	ino_t ino;
 	struct stat marker; /* as it was when its bytes were found good; st_ino 0: not yet */
@@ -90,7 +90,7 @@ int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t
 /* Every range lies on chunks between header and trailer. */
 int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   const struct skv_storage_range *v, uint32_t n, struct skv_error *err);
-/* Does the directory hold a whole slab file of this very storage? */
+/* Returns true if the directory holds a whole slab file of this very storage. */
 bool skv_slab_proves(const struct file_storage *s, int dir);
 /* The number in a name of skv_slab_path; false: it is not such a name. */
 bool skv_slab_number(const char *name, uint32_t *file);

@@ -28,7 +28,7 @@ int skv_fs_status(int error);
 /* Sets *err to "<what>: <text of error> (<path>)" with the status for `error`, and returns that. */
 int skv_fs_fail(struct skv_error *err, int error, const char *what, const char *path);
 
-/* Can this name lie in a directory, and nowhere else? */
+/* Returns true if this name is a single path component. */
 bool skv_fs_is_component(const char *name);
 /* Opens the directory `name` in `below`, whatever the links that lead to it; below -1: `name`
  * is a path. 0 or an errno. */
@@ -67,7 +67,7 @@ struct skv_fs_temp {
 	char name[64];
 };
 
-/* True for names of unfinished files. */
+/* Returns true for names of unfinished files. */
 bool skv_fs_is_temp(const char *name);
 /* Makes an unfinished file. 0 or an errno. */
 int skv_fs_temp_open(int dir, struct skv_fs_temp *t);

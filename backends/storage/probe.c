@@ -78,7 +78,7 @@ int skv_probe_write(const struct file_storage *s, int dir, unsigned turn, struct
 	return SKV_OK;
 }
 
-/* Is there a probe file, and can it be read? An errno; ENOENT: there is none yet. */
+/* Reads the probe file. Returns an errno; ENOENT: there is none yet. */
 static int read_probe_file(const struct file_storage *s, int dir, unsigned n)
 {
 	SUPERBLOCK_BYTES(raw);

@@ -302,7 +302,7 @@ static int write_marker(const struct file_storage *s, int dir, struct skv_error 
 	return SKV_OK;
 }
 
-/* Does a file in the directory name this very storage, beside the marker? */
+/* Returns true if a file in the directory, beside the marker, names this very storage. */
 static bool has_proof(const struct file_storage *s, int dir)
 {
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];

@@ -67,7 +67,7 @@ static int open_slab(const struct file_storage *s, int dir, const char *name, in
 	return rc;
 }
 
-/* Is it the file of that number of this very storage? */
+/* Checks that the file has that number and belongs to this very storage. */
 static int judge_owner(const struct file_storage *s, const struct skv_superblock *sb, uint32_t file,
 		       const char *name, struct skv_error *err)
 {
@@ -348,7 +348,7 @@ static int write_copy(int dir, const char *name, const struct stat *proved, uint
 	return error == 0 ? SKV_OK : skv_fs_fail(err, error, "cannot repair the slab file", name);
 }
 
-/* Which of the two copies is good, and to be written over the other? */
+/* Finds the good one of the two copies, and writes it over the other if they differ. */
 static int mend_open(const struct file_storage *s, int dir, int fd, const struct stat *st,
 		     uint32_t file, uint64_t length, const char *name, struct skv_error *err)
 {

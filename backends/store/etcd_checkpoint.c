@@ -37,7 +37,7 @@ void etcd_draft_free(struct etcd_draft *d)
 	skv_free(d);
 }
 
-/* ---- removing what is left over -------------------------------------------------------------- */
+/* ---- removing leftovers ---------------------------------------------------------------------- */
 
 /* Runs one operation of the owner on the list, while the committed checkpoint is the one with this
  * mod revision. */
@@ -209,7 +209,7 @@ int etcd_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* Is the fence the newest, and the draft the one begun last? */
+/* Checks that the fence is the newest, and the draft the one begun last. */
 static int check_draft(struct etcd_store *s, const struct etcd_part *part, uint64_t fence,
 		       uint64_t id, struct skv_error *err)
 {

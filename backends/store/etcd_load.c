@@ -243,7 +243,7 @@ static int read_place(struct records *r, struct etcd_head *head, struct skv_erro
 	return rc;
 }
 
-/* Has another checkpoint taken the place of this one, whose file is not there any more? */
+/* Returns true if another checkpoint has replaced this one, whose file is gone. */
 static bool was_replaced(const struct records *r, const struct etcd_head *head)
 {
 	struct records now = { .s = r->s, .partition = r->partition };
@@ -347,7 +347,7 @@ static int gone(const struct skv_position *at, const char *why, struct skv_error
 			(unsigned long long)at->seq, why);
 }
 
-/* May there be anything new? *opened: the watch by which this is known. */
+/* Returns true if there may be new records. *opened: the watch that proves it. */
 static bool has_news(struct etcd_store *s, const struct etcd_part *part,
 		     const struct skv_position *at, uint64_t *opened)
 {

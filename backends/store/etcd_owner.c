@@ -289,7 +289,7 @@ static bool has_others_locked(const struct etcd_store *s, const struct etcd_row 
 	return false;
 }
 
-/* May the claim be tried, by the rows? Fills it. */
+/* Returns true if the rows permit the claim. Fills in the claim. */
 static bool may_claim(struct etcd_store *s, struct claim *c, uint64_t now)
 {
 	const struct etcd_manager *m;

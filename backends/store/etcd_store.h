@@ -107,7 +107,7 @@ int etcd_get_owner(const struct skv_etcd_kv *kv, struct etcd_owner *o, struct sk
 int etcd_get_lease(const struct skv_etcd_kv *kv, struct etcd_lease *l, struct skv_error *err);
 int etcd_get_end(const struct skv_etcd_kv *kv, struct etcd_end *e, struct skv_error *err);
 int etcd_get_head(const struct skv_etcd_kv *kv, struct etcd_head *h, struct skv_error *err);
-/* *bytes: what follows the header in the value. */
+/* *bytes: the part of the value after the header. */
 int etcd_get_batch(const struct skv_etcd_kv *kv, struct etcd_batch *h, struct skv_etcd_bytes *bytes,
 		   struct skv_error *err);
 /* The chain after a batch. */

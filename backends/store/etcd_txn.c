@@ -83,9 +83,9 @@ static bool only_reads(const struct skv_etcd_txn *t)
 	return true;
 }
 
-/* Was a transaction that etcd refused for its quota executed nevertheless? etcd does so with the
- * one that reaches the quota. False: its compares still hold. Else `a` is the answer of its reads.
- */
+/* Returns true if etcd executed a transaction that it refused for its quota. etcd does so with the
+ * one that reaches the quota. False: the compares still hold. Else `a` is the answer of its
+ * reads. */
 static bool was_executed(struct etcd_store *s, const struct skv_etcd_txn *t,
 			 struct skv_etcd_answer *a, int *rc, struct skv_error *err)
 {

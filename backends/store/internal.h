@@ -17,7 +17,7 @@ struct skv_store {
 	_Atomic uint64_t append_bytes;
 	_Atomic uint64_t append_us;
 	_Atomic uint64_t append_max_us;
-	struct skv_mutex lock; /* of what follows */
+	struct skv_mutex lock; /* protects the following members */
 	struct call *oldest, *newest;
 };
 

@@ -100,7 +100,7 @@ static bool has_other_threads(long pid)
 	return threads > 1;
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the following variables */
 static struct owner self; /* read again in a child */
 static struct {
 	long pid; /* 0: free */

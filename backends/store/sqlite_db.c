@@ -88,8 +88,8 @@ static int status_of(sqlite3 *handle)
 	}
 }
 
-/* Must this process not write the files, which only a person changes? SQLite tells it in many
- * ways. */
+/* Returns true if this process must not write the files, which only a person can change. SQLite
+ * reports this in many ways. */
 static bool is_barred(const struct db *d)
 {
 	const int code = d->handle ? sqlite3_errcode(d->handle) & 0xff : SQLITE_NOMEM;

@@ -75,7 +75,7 @@ int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_err
 	return rc;
 }
 
-/* True once the foreign lease has been seen unchanged for its whole length. */
+/* Returns true once the foreign lease has been seen unchanged for its whole length. */
 static bool waited_out(struct sqlite_store *s, uint32_t partition, const struct lease *l,
 		       uint64_t now)
 {

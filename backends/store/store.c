@@ -109,7 +109,7 @@ static int finish(struct skv_store *s, struct call *c, int rc)
 	return finish_any(s, c, rc);
 }
 
-/* ---- which one it is ------------------------------------------------------------------------- */
+/* ---- choice of a backend --------------------------------------------------------------------- */
 
 /* A text with a scheme is not a file name: an unknown scheme is refused. */
 static bool is_url(const char *text)

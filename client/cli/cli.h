@@ -107,8 +107,8 @@ enum {
 	{ "help", no_argument, NULL, SKV_OPT_HELP }, { NULL, 0, NULL, 0 }
 
 int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value);
-/* A command of actions and no options of its own: runs `run`, with what follows the options, at a
- * manager; without anything `usage` is printed. */
+/* A command of actions and no options of its own: runs `run`, with the arguments after the options,
+ * at a manager; without anything `usage` is printed. */
 int skv_cli_actions(struct skv_cli *cli, int argc, char **argv, const char *usage,
 		    int (*run)(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv));
 /* SKV_EXIT_USAGE after printing "slabkv COMMAND: ..." and where to find help;
@@ -138,8 +138,8 @@ struct skv_cli_option {
 #define SKV_CLI_OPTIONS_END { NULL, SKV_CLI_FLAG, NULL, 0, 0, NULL, NULL }
 struct skv_cli_target;
 /* Reads the command's options (the last one has no name; NULL: none), those of blocks (`t` NULL:
- * the command has none), and the global ones. As skv_cli_global_option; what follows them begins at
- * optind. */
+ * the command has none), and the global ones. As skv_cli_global_option; the arguments after them
+ * begin at optind. */
 int skv_cli_parse(struct skv_cli *cli, int argc, char **argv, const struct skv_cli_option *options,
 		  struct skv_cli_target *t);
 

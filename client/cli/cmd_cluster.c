@@ -175,7 +175,7 @@ static const char *home_of(const json_t *partition)
 	return json_object_get(partition, "home") ? skv_cli_text(partition, "home") : "-";
 }
 
-/* False: one has no owner. */
+/* Returns false if a partition has no owner. */
 static bool print_partitions(const struct members *m)
 {
 	size_t n = json_array_size(json_object_get(m->list, "partitions"));

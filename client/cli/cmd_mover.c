@@ -149,7 +149,7 @@ static void keep_limit(struct mover *m, const struct slabkv_moved *r, uint64_t b
 		rest((due - took) / 1000);
 }
 
-/* True: it may be tried again. */
+/* Returns true if a retry may help. */
 static bool complain(struct mover *m, int status, const struct slabkv_error *err, int *rc)
 {
 	const bool over = status == SLABKV_E_SESSION_EXPIRED ||
@@ -183,7 +183,7 @@ static void count(struct mover *m, const struct slabkv_moved *r)
 	m->bytes += r->bytes;
 }
 
-/* Is nothing left to do? */
+/* Returns true if nothing is left to do. */
 static bool is_done(const struct mover *m, const struct slabkv_moved *r, uint64_t idle_since_us)
 {
 	if (!m->once)

@@ -38,7 +38,7 @@ static bool in(const char *const *names, const char *name)
 	return false;
 }
 
-/* False after a message. */
+/* Returns false after a message. */
 static bool set_fields(const struct skv_cli *cli, json_t *object, char **words, int n,
 		       const char *const *lists)
 {

@@ -11,7 +11,7 @@
 
 uint64_t skv_pattern_seed(const char *instance, uint32_t spec, uint64_t key);
 void skv_pattern_fill(void *data, size_t size, uint64_t seed);
-/* True when every byte is as skv_pattern_fill makes it. */
+/* Returns true if every byte is as skv_pattern_fill makes it. */
 bool skv_pattern_check(const void *data, size_t size, uint64_t seed);
 
 #endif

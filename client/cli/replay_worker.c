@@ -86,7 +86,7 @@ static void remember(struct skv_replay *r, const struct slabkv_error *err, bool 
 		atomic_store(&r->stop, true);
 }
 
-/* Does trying the next request make sense after this? */
+/* Returns true if trying the next request makes sense. */
 static bool passing(int status)
 {
 	switch (status) {

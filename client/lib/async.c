@@ -371,7 +371,7 @@ static void pin(struct slabkv_async *a, struct skv_async_batch *b)
 							   b->ops[i].bufs[k].size);
 }
 
-/* False when the queue has been stopped meanwhile. */
+/* Returns false if the queue has been stopped meanwhile. */
 static bool enqueue(struct slabkv_async *a, struct skv_async_batch *b, uint64_t *id)
 {
 	bool open;

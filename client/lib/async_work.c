@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* ---- which operations share a call ----------------------------------------------------------- */
+/* ---- choosing operations that share a call --------------------------------------------------- */
 
 static bool same_key(const struct skv_async_op *a, const struct skv_async_op *b)
 {

@@ -33,7 +33,7 @@
 #define FORWARD_MS 5000u
 #define MOST_TIPS 3u /* in a round: managers that know little tell of one that knows more */
 
-/* Can another manager, or the same one a little later, give a better answer? */
+/* Returns true if another manager, or the same one a little later, may give a better answer. */
 static bool worth_retry(int status)
 {
 	switch (status) {
@@ -214,8 +214,8 @@ static void note_owner(struct slabkv *kv, const struct skv_call *c, const struct
 		skv_owners_forget(kv->owners, NULL, r->at);
 }
 
-/* Is the told owner to be asked? The token goes with the call: so only over https if the caller
- * named only such URLs, and not elsewhere if they differ. */
+/* Returns true if the reported owner may be asked. The token goes with the call: so only over https
+ * if the caller named only such URLs, and not elsewhere if they differ. */
 static bool is_tip(const struct slabkv *kv, const struct round *r)
 {
 	const char *url = r->note.url;

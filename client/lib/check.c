@@ -61,7 +61,7 @@ static void say(struct check *c, enum slabkv_verdict verdict, const char *name, 
 	c->tell(c->ctx, &one);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- properties of the directory ------------------------------------------------------------- */
 
 /* The mount that contains `dir`: the last one in the list with the longest mount point. */
 static bool find_mount(struct check *c, bool *readonly)

@@ -79,17 +79,18 @@ struct slabkv {
 
 /* ---- handle.c: at the entry of every public function ----------------------------------------- */
 
-/* Does the struct that `p` points to reach to the end of the member, according to its size? */
+/* True if the struct that `p` points to reaches to the end of the member, according to its size. */
 #define SKV_HAS(p, member) ((p)->size >= offsetof(__typeof__(*(p)), member) + sizeof((p)->member))
 /* SKV_E_INVALID, field "size": `what` names the function or macro that sets it. */
 int skv_size_refuse(struct skv_error *err, const char *what);
 
-/* May this process use the handle? SKV_E_INVALID after a fork, SKV_E_INTERNAL once an invariant was
- * broken. Until the next skv_result_fail on this thread, a failing check disables this handle. */
+/* Checks that this process may use the handle. SKV_E_INVALID after a fork, SKV_E_INTERNAL once an
+ * invariant was broken. Until the next skv_result_fail on this thread, a failing check disables
+ * this handle. */
 int skv_enter(struct slabkv *kv, struct skv_error *err);
-/* Was an invariant broken? Then *err says so. */
+/* Returns true, with *err, if an invariant was broken. */
 bool skv_is_broken(const struct slabkv *kv, struct skv_error *err);
-/* Was it created by another process, which has forked this one? Then *err says so. */
+/* Returns true, with *err, if another process, which has forked this one, created the handle. */
 bool skv_is_foreign(pid_t pid, struct skv_error *err);
 /* Tests: called first when a check fails. NULL: none. */
 extern void (*skv_check_hook)(const char *expr, const char *file, int line);
@@ -309,7 +310,7 @@ int skv_transfer_plan(struct skv_transfer *t, bool write);
 void skv_transfer_run(struct skv_transfer *t, const struct skv_io_call *by);
 /* The checksum of a piece that is whole. */
 uint64_t skv_transfer_sum(struct skv_piece *p);
-/* Has a piece that is whole, and was to be proven, the bytes that were written? */
+/* Returns true if a whole piece that must be verified has the written bytes. */
 static inline bool skv_transfer_proves(struct skv_piece *p)
 {
 	return skv_transfer_sum(p) == p->checksum;

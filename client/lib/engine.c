@@ -176,7 +176,7 @@ void skv_engine_close(struct skv_engine *e, struct skv_engine_file *f)
 		(f->engine ? f->engine : e)->ops->close(f->engine ? f->engine : e, f);
 }
 
-/* False: an engine must not see them. */
+/* Returns false for runs that an engine must not see. */
 static bool prepare(struct skv_io_run *runs, uint32_t n)
 {
 	bool sound = true;

@@ -56,7 +56,8 @@ struct skv_engine_file {
  * the caller owns, and f->stale. */
 int skv_engine_open_fd(int dirfd, const char *path, bool write, struct skv_engine_file *f,
 		       struct skv_error *err);
-/* Does it lie on a file system whose calls may never return, because others serve them? */
+/* Returns true for files on a file system whose calls may never return, because other processes
+ * serve them. */
 bool skv_engine_may_hang(int fd);
 /* Drops this machine's cached pages of [offset, offset + length), and some around it: the next read
  * asks the file system. Not for files of an engine of their own. */

@@ -122,7 +122,8 @@ static struct skv_slab_file *take(struct skv_files_cache *c, const uint8_t uuid[
 	return f;
 }
 
-/* Is the open file still linked in its directory, at its full length? Memory: is it there? */
+/* Returns true if the open file is still linked in its directory, at its full length; memory: if it
+ * exists. */
 static bool still_there(const struct skv_slab_file *f, bool write)
 {
 	struct skv_engine *own = f->file->engine;

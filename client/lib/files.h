@@ -47,7 +47,7 @@ void skv_files_release(struct skv_files_cache *c, struct skv_slab_file *f);
 /* After a short or failed read: reopen and verify it at the next call. The caller holds it. */
 void skv_files_forget(struct skv_files_cache *c, struct skv_slab_file *f);
 
-/* Is [offset, offset + length) within the range of slots? */
+/* Returns true if [offset, offset + length) is within the range of slots. */
 bool skv_files_in_bounds(const struct skv_slab_file *f, uint64_t offset, uint64_t length);
 
 #endif

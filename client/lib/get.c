@@ -65,7 +65,8 @@ static bool provable(const struct get *g, const struct skv_location *loc)
 	return g->kv->verify && loc->has_checksum;
 }
 
-/* Is the block part of the transfer: the first one, or the second, because its copy failed? */
+/* Returns true if the block is part of the transfer: the first one, or the second, because its copy
+ * failed. */
 static bool is_read(const struct get *g, uint32_t b)
 {
 	return g->answer.res.hit[b] &&

@@ -314,7 +314,7 @@ static enum skv_mount_place place_of(const struct skv_transfer *t, uint32_t file
 		       : SKV_MOUNT_LOCAL; /* refused where it is opened */
 }
 
-/* Does usrbio move the bytes? It gives up requests itself. */
+/* Returns true if usrbio moves the bytes; it gives up requests itself. */
 static bool is_native(const struct slabkv *kv)
 {
 	const char *why;

@@ -18,7 +18,7 @@
 
 #include "engine.h"
 
-/* ---- memory.c: what a handle knows ----------------------------------------------------------- */
+/* ---- memory.c: memory known to a handle ------------------------------------------------------ */
 
 struct skv_memory;
 struct skv_rdma;

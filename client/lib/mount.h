@@ -33,7 +33,7 @@ struct skv_mount {
 int skv_mounts_create(const char *const *dirs, uint32_t n, struct skv_mounts **out,
 		      struct skv_error *err);
 void skv_mounts_destroy(struct skv_mounts *m); /* no mount may be in use */
-/* True if the caller named directories: then nothing else is tried. */
+/* Returns true if the caller named directories: then nothing else is tried. */
 bool skv_mounts_named(const struct skv_mounts *m);
 
 /* The mount of storage `uuid`: a known one, else one of the named directories, else `root` if not

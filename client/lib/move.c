@@ -38,7 +38,7 @@ static void note(struct mover *m, const struct skv_error *err)
 
 /* ---- the manager ----------------------------------------------------------------------------- */
 
-/* Are all its indexes inside it, and its slots no larger than there can be? */
+/* Returns true if all indexes are in range, and no slot is larger than permitted. */
 static bool fits(const struct skv_move_view *v)
 {
 	struct skv_key k;

@@ -240,7 +240,8 @@ static int greet(struct skv_node *n, struct skv_node_conn *c, uint8_t uuid[16],
 	return SKV_OK;
 }
 
-/* Is the listener the node that gave the pass? Nothing that it hears is of use to another one. */
+/* Proves that the listener is the node that gave the pass. The proof is useless to another
+ * listener. */
 static int prove_local(const struct skv_node *n, struct skv_node_conn *c,
 		       const struct skv_mn_pass *pass, struct skv_error *err)
 {

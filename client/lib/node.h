@@ -45,7 +45,7 @@ struct skv_node {
 	uint16_t rdma_port;       /* 0: bytes go over TCP */
 	struct skv_rdma *rdma;    /* the handle's */
 	atomic_bool dead;         /* the node was restarted, or belongs to another storage */
-	struct skv_mutex lock;    /* protects what follows */
+	struct skv_mutex lock;    /* protects the following members */
 	struct skv_node_conn *idle;
 	char device[64];  /* device of the last queue pair */
 	char no_rdma[320]; /* why there was none; "": there was */
@@ -80,7 +80,7 @@ void skv_node_describe(struct skv_node *n, char out[SKV_NODE_TEXT]);
 int skv_node_take(struct skv_node *n, struct skv_node_conn **out, struct skv_error *err);
 /* Gives it back; `good` false: closes it. */
 void skv_node_give(struct skv_node *n, struct skv_node_conn *c, bool good);
-/* Is the other end still there? */
+/* Returns true if the other end is still connected. */
 bool skv_node_conn_lives(const struct skv_node_conn *c);
 /* Sends or receives everything. While nothing moves, `by` may work; false: the other end is gone,
  * or by->at_ms has passed (*late). `by` NULL: some seconds. */

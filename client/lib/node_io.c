@@ -365,7 +365,7 @@ static const struct skv_mn_keys *keys_of(const struct skv_io_run *r)
 	return &slab_of(r->file)->keys;
 }
 
-/* Does the queue pair reach all of these slabs? */
+/* Returns true if the queue pair reaches all of these slabs. */
 static bool by_rdma(const struct skv_node_conn *c, const struct skv_io_run *runs, uint32_t n)
 {
 	bool yes = c->qp != NULL;
@@ -375,7 +375,7 @@ static bool by_rdma(const struct skv_node_conn *c, const struct skv_io_run *runs
 	return yes;
 }
 
-/* False: the connection must go, and the queue pair with it. */
+/* Returns false if the connection must be closed, with its queue pair. */
 static bool move_rdma(struct skv_node_conn *c, bool write, struct skv_io_run *runs, uint32_t n,
 		      const struct skv_io_call *by)
 {

@@ -10,7 +10,7 @@
 
 /* The highest NUMA node that this process may use; 0 if the kernel does not say. */
 int skv_numa_last(void);
-/* May it use that node? */
+/* Returns true if this process may use that node. */
 bool skv_numa_has(int node);
 /* Prefers the node for pages of [base, base + size); `move`: moves existing pages too. False: see
  * errno. */

@@ -270,7 +270,7 @@ int slabkv_instance_get(struct slabkv *kv, const char *id, const struct slabkv_i
 	return end(&o, rc, NULL, err, &e);
 }
 
-/* ---- a storage, for what is mounted here ----------------------------------------------------- */
+/* ---- a storage, for the directories mounted here --------------------------------------------- */
 
 int skv_object_storage(struct slabkv *kv, const char *name, struct skv_arena *a,
 		       struct skv_storage_view *out, struct skv_error *err)

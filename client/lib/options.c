@@ -363,7 +363,7 @@ void skv_hf3fs_init(struct skv_hf3fs_options *h)
 	skv_hf3fs_of(&o, h);
 }
 
-/* Does every path of a list begin at the root, and below `mount_point` if there is one? */
+/* Checks that every path of a list begins at the root, and below `mount_point` if there is one. */
 static int check_bases(const struct slabkv_options *o, struct skv_error *err)
 {
 	const char *mount_point = o->hf3fs_mount_point;

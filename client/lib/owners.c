@@ -48,7 +48,7 @@ void skv_owners_destroy(struct skv_owners *o)
 	skv_free(o);
 }
 
-/* ---- what a path is about -------------------------------------------------------------------- */
+/* ---- the object of a path -------------------------------------------------------------------- */
 
 /* The name behind `prefix`; NULL: the path is another one. */
 static const char *name_in(const char *path, const char *prefix, size_t *n)

@@ -30,7 +30,7 @@ struct slabkv_pool {
 	struct slabkv_pool_info fixed; /* all but free and leaving */
 	pid_t pid;                      /* process that made the pool; fixed */
 	size_t length;                  /* of the mapping */
-	struct skv_mutex lock;          /* protects what follows */
+	struct skv_mutex lock;          /* protects the following members */
 	struct skv_cond freed;
 	struct buffer *buffers; /* [n_buffers] */
 	uint32_t *stack;        /* [n_buffers]: the free ones, last in, first out */

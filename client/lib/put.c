@@ -344,7 +344,7 @@ static void refuse_all(const struct put *p, uint32_t n, enum slabkv_result resul
 		p->io->failed += n;
 }
 
-/* Is it the storage's fault, so that another one may do? */
+/* Returns true for a fault of the storage, so that another storage may work. */
 static bool is_of_storage(int why)
 {
 	return why == SKV_E_IO || why == SKV_E_NO_SPACE || why == SKV_E_UNAVAILABLE ||

@@ -26,7 +26,7 @@ struct region {
 
 struct skv_rdma {
 	struct skv_mutex setup; /* held by who changes anything */
-	struct skv_mutex lock;  /* protects what follows */
+	struct skv_mutex lock;  /* protects the following members */
 	const struct skv_rdma_lib *lib; /* NULL: there is no device yet */
 	struct skv_rdma_device dev[SKV_MN_DEVICES];
 	uint32_t n;

@@ -17,7 +17,7 @@
 
 #include "engine.h"
 
-/* ---- rdma.c: what a handle has registered ---------------------------------------------------- */
+/* ---- rdma.c: memory registered by a handle --------------------------------------------------- */
 
 struct skv_rdma;
 int skv_rdma_create(struct skv_rdma **out, struct skv_error *err);
@@ -44,7 +44,7 @@ int skv_qp_connect(struct skv_rdma *r, const struct skv_qp_to *to, struct skv_qp
 		   struct skv_error *err);
 /* Ends what is on its way; afterwards no buffer is touched. NULL is allowed. */
 void skv_qp_destroy(struct skv_qp *q);
-/* Has the slab a key for the node's device there? */
+/* Returns true if the slab has a key for the node's device. */
 bool skv_qp_reaches(const struct skv_qp *q, const struct skv_mn_keys *k);
 const char *skv_qp_device(const struct skv_qp *q);
 

@@ -14,7 +14,7 @@
 #define VERBS "libibverbs.so.1"
 #define CM "librdmacm.so.1"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the following variables */
 static struct skv_rdma_lib table;
 static bool loaded;
 

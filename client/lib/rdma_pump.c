@@ -104,7 +104,7 @@ static uint32_t take_slot(struct pump *p, struct skv_qp_piece *piece, struct ibv
 	return length;
 }
 
-/* False: there is none now, for want of bytes or room. */
+/* Returns false if there is no piece now, for lack of bytes or room. */
 static bool next_piece(struct pump *p, struct skv_qp_piece *piece, struct ibv_send_wr *wr,
 		       struct ibv_sge *sge)
 {

@@ -52,7 +52,7 @@ struct skv_qp {
 const struct skv_rdma_device *skv_rdma_device_of(struct skv_rdma *r,
 						 const struct skv_rdma_lib *lib,
 						 struct ibv_context *verbs, struct skv_error *err);
-/* True: this memory is registered there. */
+/* Returns true if this memory is registered there. */
 bool skv_rdma_key(struct skv_rdma *r, const struct skv_rdma_device *d, const void *data,
 		  size_t length, uint32_t *lkey);
 

@@ -19,7 +19,7 @@ static int check_session(const char *id, struct skv_error *err)
 	return skv_fail(err, SKV_E_INVALID, "session", "32 hex digits");
 }
 
-/* Does the answer fit the question, and is every index inside it? */
+/* Checks that the answer fits the request, and that every index is in range. */
 static bool start_fits(const struct skv_start_res *res, const struct skv_start_req *req,
 		       uint32_t n_keys)
 {

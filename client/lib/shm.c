@@ -112,7 +112,8 @@ static bool has_no_threads(unsigned long long pid)
 	return only;
 }
 
-/* True only when certain: no such process, a zombie without threads, or a reused process id. */
+/* Returns true only when certain: no such process, a zombie without threads, or a reused process
+ * id. */
 static bool is_dead(const struct owner *o)
 {
 	unsigned long long start;

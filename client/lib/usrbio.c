@@ -46,7 +46,7 @@ struct skv_usrbio {
 	const struct skv_usrbio_lib *functions; /* a test's, or NULL */
 	bool named;                  /* requested by name */
 	atomic_bool warned;
-	struct skv_mutex lock;       /* protects what follows */
+	struct skv_mutex lock;       /* protects the following members */
 	struct skv_cond made;
 	struct skv_usrbio_conn *conn; /* NULL: none yet */
 	char mount_point[256];            /* of the last connection, "" before the first */
@@ -469,8 +469,8 @@ static int go_plain(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, 
 	return rc;
 }
 
-/* Does this engine take it for 3FS? The library is not loaded to find out, unless the user wants
- * it. */
+/* Returns true if this engine takes the file for 3FS. Does not load the library to find out, unless
+ * the user wants it. */
 static bool is_ours(struct skv_usrbio *u, int fd)
 {
 	const char *env = getenv(SKV_USRBIO_LIB_ENV);

@@ -68,7 +68,7 @@ struct skv_usrbio_pool {
 	struct slabkv_pool *pages;
 	struct skv_usrbio_memory memory;
 	uint32_t n_units;
-	struct skv_mutex lock; /* protects what follows */
+	struct skv_mutex lock; /* protects the following members */
 	struct skv_cond freed;
 	uint64_t *used; /* a bit for each unit */
 	uint32_t next;  /* where the search begins */
@@ -113,7 +113,8 @@ struct skv_usrbio_ring {
 	struct skv_hf3fs_ior ior;
 	uint32_t entries;
 	struct skv_usrbio_io *ios; /* [entries] */
-	struct skv_mutex lock;     /* protects what follows; preparing requests happens under it */
+	/* Protects the following members; preparing requests happens under it. */
+	struct skv_mutex lock;
 	struct skv_usrbio_io *free;
 	uint32_t flying;
 	uint32_t orphaned;
@@ -144,7 +145,7 @@ struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv
 /* Whether it is an in-flight request of the call that has not been reported as overdue. */
 bool skv_usrbio_ring_overdue(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c,
 			     struct skv_usrbio_io *io);
-/* Is it a request of the call that is flying? */
+/* Returns true for a request of the call that is in flight. */
 bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c,
 			  const struct skv_usrbio_io *io);
 /* Orphans it. False: it has landed meanwhile. */
@@ -213,7 +214,7 @@ struct skv_usrbio_conn {
 	uint32_t n_rings;    /* of each direction */
 	struct skv_usrbio_ring rings[2][SKV_USRBIO_RINGS];
 	struct skv_usrbio_pool pools[2];
-	struct skv_mutex lock;      /* protects what follows */
+	struct skv_mutex lock;      /* protects the following members */
 	uint32_t users; /* of rings and memory: the engine, and each call. 0: they are gone */
 	atomic_uint n_mapped;
 	struct skv_usrbio_memory *mapped[SKV_USRBIO_MAPPED];

@@ -30,7 +30,7 @@ struct skv_usrbio_lib {
 #define SKV_USRBIO_NOFILE (1u << 20)
 int skv_usrbio_load(const char *path, const struct skv_usrbio_lib **out, struct skv_error *err);
 
-/* Does the daemon of this open file say that it is 3FS's? Needs no library. */
+/* Returns true if the daemon of this open file reports 3FS. Needs no library. */
 bool skv_usrbio_is_3fs(int fd);
 
 /* Lowers the hard limit of open files to `most`, where it is beyond: it cannot be raised again. */

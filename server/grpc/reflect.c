@@ -48,8 +48,8 @@ static struct pb_field get(const uint8_t *p, size_t n, uint32_t number)
 	return found;
 }
 
-/* Is `name` what `at` and a dot begin? Returns the rest after them, or NULL; *n becomes its length.
- * An empty `at` (a file without package) is the beginning of everything. */
+/* Returns the part of `name` after `at` and a dot, or NULL if `name` does not begin so; *n becomes
+ * its length. An empty `at` (a file without package) is the beginning of everything. */
 static const char *below(const char *name, size_t *n, const struct pb_field *at)
 {
 	if (at->n == 0)
@@ -65,8 +65,8 @@ static bool equal(const char *name, size_t n, const struct pb_field *at)
 	return n == at->n && memcmp(name, at->p, n) == 0;
 }
 
-/* Does the message (or service, enum) declare the symbol? Nested ones are searched as deep as the
- * name goes. */
+/* Returns true if the message (or service, enum) declares the symbol. Nested ones are searched as
+ * deep as the name goes. */
 static bool declares(const struct pb_field *thing, uint32_t nested, uint32_t other,
 		     const char *name, size_t n)
 {
@@ -134,7 +134,8 @@ static bool walk_next(struct walk *w, struct pb_field *file)
 	return true;
 }
 
-/* Is it one of a method that this port serves? An API's services may be left out by the planes. */
+/* Returns true if this port serves the method's service. The planes may leave out an API's
+ * services. */
 static bool is_served(const struct walk *w, const char *service, size_t n)
 {
 	const struct skv_api *api = w->set > 0 ? w->apis->v[w->set - 1] : NULL;

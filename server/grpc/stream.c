@@ -320,7 +320,7 @@ static const void *origin_message(struct skv_request *c, size_t *n)
 
 static const struct skv_origin origin = { origin_header, origin_target, origin_message };
 
-/* ---- who calls, and what --------------------------------------------------------------------- */
+/* ---- method and caller ----------------------------------------------------------------------- */
 
 static void refuse(struct grpc_stream *st, int status)
 {

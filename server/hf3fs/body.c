@@ -203,7 +203,7 @@ bool body_page(struct hf3fs_request *k, const struct skv_json_node *v, uint64_t 
 	return hf3fs_strict(k) || v->type == SKV_JSON_INTEGER || v->type == SKV_JSON_UNSIGNED;
 }
 
-/* ---- what operations read -------------------------------------------------------------------- */
+/* ---- reading requests ------------------------------------------------------------------------ */
 
 int hf3fs_read_nothing(struct hf3fs_request *k, const struct skv_json_node *body)
 {

@@ -24,7 +24,7 @@ bool items_open(struct items *it, const struct skv_json_node *v, bool strict);
 /* Call until `left` is 0. The result is valid until the next call. */
 const struct skv_json_node *items_next(struct items *it);
 
-/* May the first segment of a path be a tenant? */
+/* Returns true if the first segment of a path may be a tenant. */
 bool body_is_tenant(const char *s);
 /* Reads the rank in the path. */
 int body_rank(struct hf3fs_request *k, int64_t *out);

@@ -305,7 +305,7 @@ struct pages_file_view {
 	enum hf3fs_file_state state;
 	uint64_t drops; /* how often its keys were dropped since this process started */
 };
-/* False: its file is not watched. */
+/* Returns false if the space's file is not watched. */
 bool hf3fs_watch_view(struct pages *p, const struct space *s, struct pages_file_view *out);
 /* Has its file checked now and waits for that, but not for long, and not if a check hangs. */
 void hf3fs_watch_look(struct pages *p, const struct space *s);

@@ -104,7 +104,7 @@ static bool pack8(const char *s, uint8_t *out)
 	return good && back == x;
 }
 
-/* False, with some bytes stored, if not all are digits. */
+/* Returns false, with some bytes stored, if not all are digits. */
 static bool pack_digest(const char *s, uint8_t *out)
 {
 	bool good = true;

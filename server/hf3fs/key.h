@@ -26,7 +26,7 @@
 
 #define HF3FS_KEY_MAX (SKV_MAX_BLOCK_NAME - 1) /* longer keys are never found */
 
-/* False: not a scalar. */
+/* Returns false if the value is not a scalar. */
 bool hf3fs_key(const struct skv_secret *secret, const struct skv_json_node *v, struct skv_key *out);
 /* The same for one of a batch: *out is set when the batch ends. */
 static inline bool hf3fs_key_add(struct skv_key_batch *b, const struct skv_json_node *v,

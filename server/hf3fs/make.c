@@ -188,7 +188,7 @@ static int make_instance(struct hf3fs_request *k, const char *name)
 	return rc;
 }
 
-/* May the tenant have one more, if it is one more? */
+/* Checks whether the tenant may have another space, if this one is new. */
 static int check_room(struct hf3fs_request *k)
 {
 	struct skv_cluster *cluster = k->c->s->cluster;

@@ -83,7 +83,7 @@ bool page_file_of(const struct skv_hf3fs_api_files *o, const struct space *s, st
 	return true;
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- the known state ------------------------------------------------------------------------- */
 
 void page_file_put(const struct skv_file_look *known, const char *path, struct skv_buf *out)
 {
@@ -107,7 +107,7 @@ bool page_file_get(const char *text, const char *path, struct skv_file_look *kno
 	return true;
 }
 
-/* ---- what a look means ----------------------------------------------------------------------- */
+/* ---- the meaning of a look ------------------------------------------------------------------- */
 
 static bool same_fs(const struct skv_file_look *a, const struct skv_file_look *b)
 {

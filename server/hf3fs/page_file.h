@@ -18,15 +18,15 @@ struct page_file {
 	char dir[SKV_FILE_PATH_MAX + 1];
 	char path[SKV_FILE_PATH_MAX + 1]; /* below dir */
 };
-/* False: it is not watched, or impossible: a namespace with a slash in it, a path that is too
- * long. */
+/* Returns false if the file is not watched, or impossible: a namespace with a slash in it, a path
+ * that is too long. */
 bool page_file_of(const struct skv_hf3fs_api_files *o, const struct space *s,
 		  struct page_file *out);
 
 /* Known state of the file with the space's pages (inode 0: nothing), as text for the store,
  * NUL-terminated. */
 void page_file_put(const struct skv_file_look *known, const char *path, struct skv_buf *out);
-/* False: of another path, or malformed. */
+/* Returns false for another path, or a malformed text. */
 bool page_file_get(const char *text, const char *path, struct skv_file_look *known);
 
 /* An unmounted file system shows another directory at the same path, or none. So a file counts as

@@ -102,7 +102,8 @@ static bool gather(struct hf3fs_request *k, struct skv_start_req *req)
 	return true;
 }
 
-/* True: others are writing some of them, so nothing was reserved: retry with spares for these. */
+/* Returns true if others are writing some of the pages, so that nothing was reserved: retry with
+ * spares for these. */
 static bool on_started(struct hf3fs_request *k)
 {
 	const struct skv_start_res *res = &k->u.allocate.start_res;

@@ -49,7 +49,7 @@ int vllm_read(struct hf3fs_request *k, const char *tenant)
 	return k->op->read(k, body);
 }
 
-/* ---- what operations read -------------------------------------------------------------------- */
+/* ---- reading requests ------------------------------------------------------------------------ */
 
 /* A JSON list in the field `keys`, or none. */
 static int take_keys(struct hf3fs_request *k, const struct skv_json_node *body, struct items *it)

@@ -356,7 +356,7 @@ static void look_at(struct round *r, const struct space *s, struct watched *of,
 			err.message[0] ? err.message : skv_status_text(rc));
 }
 
-/* ---- those that are asked for ---------------------------------------------------------------- */
+/* ---- requested checks ------------------------------------------------------------------------ */
 
 static void look_at_asked(struct round *r, const struct asked *q)
 {
@@ -380,7 +380,7 @@ static void look_at_asked(struct round *r, const struct asked *q)
 		look_at(r, &s, of, &f, rc == SKV_OK ? &doc : NULL);
 }
 
-/* False: the thread must end. */
+/* Returns false if the thread must end. */
 static bool serve_asked(struct pages *p)
 {
 	struct hf3fs_watch *w = p->watch;

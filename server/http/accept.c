@@ -29,7 +29,7 @@ static bool admit(struct skv_httpd *f)
 	return false;
 }
 
-/* False: the process is out of something for a while. */
+/* Returns false if the process lacks a resource for a while. */
 static bool accept_one(struct skv_httpd *f)
 {
 	struct sockaddr_storage from;

@@ -16,7 +16,7 @@ static const char *argument(void *ctx, const char *name)
 	return MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* ---- what another manager needs, to which the call is sent on ------------------------------- */
+/* ---- for forwarding the call to another manager --------------------------------------------- */
 
 static struct skv_httpd_request *request_of(struct skv_request *c)
 {
@@ -160,7 +160,7 @@ static int check_options(struct skv_httpd_request *r)
 	return skv_fail(&r->c.err, SKV_E_NOT_FOUND, NULL, "no such path; GET / lists them");
 }
 
-/* True: the client is redirected to the path without its trailing slash. */
+/* Returns true if the client is redirected to the path without its trailing slash. */
 static bool redirect(struct skv_httpd_request *r)
 {
 	const size_t n = strlen(r->c.path) + 1;

@@ -16,7 +16,7 @@
 #define LEVEL 1 /* the fastest: twice the size of the best */
 #define LEAST 1024u
 
-/* Is gzip among the codings, and not with a weight of 0? */
+/* Returns true if gzip is among the codings, with a weight other than 0. */
 static bool takes_gzip(const char *accept)
 {
 	for (const char *p = accept; p && *p; p += strspn(p, ", \t")) {

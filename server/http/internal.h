@@ -111,7 +111,7 @@ void skv_conn_phase(struct skv_httpd_request *r, enum flow flow);
 
 /* ---- gzip.c ---------------------------------------------------------------------------------- */
 
-/* Is its answer, which is encoded, one that is compressed for this client? */
+/* Returns true if the encoded answer should be compressed for this client. */
 bool skv_gzip_wanted(const struct skv_httpd_request *r);
 /* Replaces the bytes by compressed ones; false: they stay. */
 bool skv_gzip(struct skv_buf *b);
@@ -143,10 +143,10 @@ const char *skv_framing_read(struct skv_httpd_request *r);
 /* The path of a request's target, inside it; "/" if it has none. */
 const char *skv_framing_path(const char *target);
 
-/* ---- admit.c: what is decided from the header alone ------------------------------------------ */
+/* ---- admit.c: decisions by the header alone -------------------------------------------------- */
 
 extern const struct skv_origin skv_http_origin;
-/* Does the operation read the body? */
+/* Returns true if the operation reads the body. */
 static inline bool skv_reads_body(const struct skv_httpd_request *r)
 {
 	return r->grpc || (r->c.route && r->c.route->flags & ROUTE_BODY);

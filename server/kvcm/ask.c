@@ -14,8 +14,8 @@
 
 /* ---- lookups --------------------------------------------------------------------------------- */
 
-/* Is another portion needed? A prefix ends with its first miss, or when the answer is long enough:
- * a shorter prefix is as true. */
+/* Returns true if another portion is needed. A prefix ends with its first miss, or when the answer
+ * is long enough: a shorter prefix is as true. */
 static bool take_portion(void *ctx, int *status)
 {
 	struct kvcm_ask *own = ctx;

@@ -35,10 +35,10 @@ void kvcm_faults_destroy(struct kvcm_faults *f);
  * "api_name"), SKV_E_TOO_MANY. */
 int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault,
 		       struct skv_error *err);
-/* False: none was ordered for it. */
+/* Returns false if no fault was injected for the call. */
 bool kvcm_faults_remove(struct kvcm_faults *f, const char *api);
 void kvcm_faults_clear(struct kvcm_faults *f);
-/* Must this call fail? */
+/* Returns true if this call must fail. */
 bool kvcm_faults_hit(struct kvcm_faults *f, const char *api, const char *trace_id);
 
 #endif

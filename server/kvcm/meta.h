@@ -108,8 +108,8 @@ bool kvcm_hybrid_columns(const KvcmMeta__InstanceInfo *info, uint32_t *full, uin
 /* How long what is found must stay where it is: what the instance's group promises, a second at
  * least. Remembered for a second or two. */
 uint32_t kvcm_lease_ms(struct kvcm_request *k, const char *instance);
-/* Does the instance hold nothing but sliding windows, of which each block goes by its own
- * use? Remembered as long. */
+/* Returns true if the instance holds only sliding windows, whose blocks are evicted each by its own
+ * use. Remembered as long. */
 bool kvcm_has_windows(struct kvcm_request *k, const char *instance);
 
 /* ---- want.c: copies and moves by movers ------------------------------------------------------ */
@@ -123,14 +123,14 @@ const char *kvcm_want_word(enum skv_want_outcome outcome);
 /* "2 for slabkv mover to copy, 1 there already"; "none". */
 const char *kvcm_want_words(struct kvcm_request *k, const uint32_t count[SKV_WANT_OUTCOMES]);
 
-/* ---- empty.c: sessions in which there is nothing to write ------------------------------------ */
+/* ---- empty.c: sessions with nothing to write ------------------------------------------------- */
 
 enum kvcm_empty { KVCM_EMPTY_NONE, KVCM_EMPTY_OPEN, KVCM_EMPTY_OVER };
 
 /* An id that tells by itself whose it is and when it ends: nothing is remembered of it. */
 void kvcm_empty_make(struct kvcm_request *k, const char *instance,
 		     char out[SKV_SESSION_ID_HEX + 1]);
-/* Is it one of the instance's? Not NONE: open still, or over. */
+/* Checks whether the session is an empty one of the instance. Not NONE: open still, or over. */
 enum kvcm_empty kvcm_empty_check(struct kvcm_request *k, const char *instance, const char *id);
 
 /* ---- sessions.c: sessions of more blocks than the core takes at once ------------------------- */

@@ -54,7 +54,7 @@ const char *kvcm_group_missing(const group *m)
 	return NULL;
 }
 
-/* ---- what we do not have --------------------------------------------------------------------- */
+/* ---- unsupported features -------------------------------------------------------------------- */
 
 static int check_index(const KvcmAdmin__MetaIndexerConfig *x, struct skv_error *err)
 {

@@ -30,7 +30,7 @@ char *kvcm_sessions_text(struct kvcm_request *k, const struct kvcm_session *v, u
 	return out;
 }
 
-/* "ID-BLOCKS", and what follows it. False: it is something else. */
+/* Reads "ID-BLOCKS" and moves after it. Returns false for other text. */
 static bool take_session(const char **at, struct kvcm_session *out)
 {
 	struct skv_key ignored;

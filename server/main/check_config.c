@@ -81,7 +81,7 @@ static char *folder_of(const char *path)
 	return copy;
 }
 
-/* May it be appended to, or made? */
+/* Checks that the file can be appended to, or made. */
 static void check_writable(struct check *c, enum skv_param i, const char *path)
 {
 	struct skv_error err = { 0 };

@@ -28,7 +28,7 @@ int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_p
 		    uint16_t grpc_port, struct skv_error *err);
 /* Starts answering there, and writes the port numbers beside port_file. */
 int skv_compat_start(struct skv_compat *c, struct skv_error *err);
-/* True if this mode creates first objects of its own, instead of those of defaults.c. */
+/* Returns true if this mode creates first objects of its own, instead of those of defaults.c. */
 bool skv_compat_has_objects(const struct skv_compat *c);
 /* The root of a storage that main creates: `root`, or beside it when the store ends with the
  * process; leftovers of dead processes there are removed. SKV_E_IO, SKV_E_INVALID (too long). */

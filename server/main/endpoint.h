@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is `advertise` a URL or host:port? Else it is a host alone, or empty. */
+/* Returns true if `advertise` is a URL or host:port; otherwise it is a host alone, or empty. */
 bool skv_endpoint_has_port(const char *advertise);
 /* The host of `advertise`. If that is empty: `listen` itself if it is one address or name; else
  * this host's first non-loopback address. */

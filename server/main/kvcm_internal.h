@@ -24,7 +24,7 @@ int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value,
 		 enum skv_param_source source, const char *where, struct skv_error *err);
 /* The i-th key; NULL after the last. */
 const char *kvcm_key_name(size_t i);
-/* Is it, or the same with underscores for dots, a key of the peer without effect here? */
+/* Returns true for a key of KVCM without effect here, also with underscores for dots. */
 bool kvcm_key_is_ignored(const char *key);
 /* Adds a note, once. */
 int kvcm_note(struct kvcm_notes *notes, struct skv_error *err, const char *fmt, ...)

@@ -173,7 +173,8 @@ static bool is_choice(const struct param *row, const char *text)
 	return false;
 }
 
-/* Can a line of the file represent it? No control characters, no leading or trailing blanks. */
+/* Returns true if a line of the file can represent the text: no control characters, no leading or
+ * trailing blanks. */
 static bool is_text(const struct param *row, const char *text)
 {
 	size_t n = strlen(text);

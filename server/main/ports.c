@@ -54,7 +54,8 @@ static uint64_t asked(const struct skv_params *p, enum skv_port which)
 	return which == PORT_DEBUG_HTTP ? debug_port(p, ports[PORT_META_HTTP]) : ports[which];
 }
 
-/* Does it use another one's port, because its own is off or has the same number? */
+/* Returns true if the API uses another one's port, because its own is off or has the same
+ * number. */
 static bool is_shared(const struct skv_params *p, enum skv_port which)
 {
 	const uint64_t number = asked(p, which);

@@ -49,7 +49,7 @@ static void take_over(struct service *s, const struct skv_params *p)
 	skv_cluster_change(s->cluster, &co);
 }
 
-/* True: something that may change at run time did. */
+/* Returns true if a parameter that may change at run time did. */
 static bool tell_differences(const struct service *s, const struct skv_params *fresh)
 {
 	static char is[PARAM_VALUE_MAX], was[PARAM_VALUE_MAX]; /* of the main thread */

@@ -64,7 +64,7 @@ static void cut_late_writers(struct memnode *m)
 	skv_mutex_unlock(&m->conn_lock);
 }
 
-/* ---- those that have not said hello ---------------------------------------------------------- */
+/* ---- connections without a hello ------------------------------------------------------------- */
 
 static bool is_stranger(const struct connection *c) { return !c->cut && !atomic_load(&c->greeted); }
 

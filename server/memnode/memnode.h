@@ -54,7 +54,7 @@ struct memnode {
 	uint64_t epoch;
 	uint8_t secret[SKV_MAC]; /* of this start: keys of passes are derived from it */
 	struct slabs slabs;
-	struct skv_mutex lock; /* protects what follows up to the connections */
+	struct skv_mutex lock; /* protects the following members up to the connections */
 	bool bound;            /* to the storage: */
 	uint8_t uuid[16];
 	char storage[SKV_MAX_NAME + 1];
@@ -118,7 +118,7 @@ uint64_t data_cut(struct memnode *m);
 bool wire_open(struct connection *c);
 void wire_close(struct connection *c); /* and its socket */
 bool wire_receive(struct connection *c, void *to, size_t n);
-/* A header, and what follows it. `pass` goes along with the first byte, unless it is -1. */
+/* Writes a header and its payload. `pass` goes along with the first byte, unless it is -1. */
 bool wire_answer(struct connection *c, const struct skv_mn_frame *f, const void *data, size_t n,
 		 int pass);
 
@@ -138,7 +138,7 @@ struct connection {
 	/* Boot time ms of BEGIN, 0 = not writing; and when a TCP writer must be done. */
 	_Atomic uint64_t begun, until;
 	uint64_t written; /* bytes since BEGIN */
-	uint64_t ticket;       /* rdma.lock, as what follows; 0: none */
+	uint64_t ticket;       /* rdma.lock, as the following; 0: none */
 	struct rdma_cm_id *id; /* of its queue pair */
 	struct ibv_qp *qp;
 };

@@ -40,7 +40,7 @@ static int check_unit(const struct memnode *m, const struct skv_fs_request *q,
 			q->unit, m->slabs.page);
 }
 
-/* Is the node this storage's? `may_bind`: it becomes so, if it is nobody's. */
+/* Checks that the node is this storage's. `may_bind`: binds a node without a storage. */
 static int enter_locked(struct memnode *m, const struct skv_fs_request *q, bool may_bind,
 			struct skv_error *err) SKV_REQUIRES(m->lock)
 {

@@ -33,7 +33,7 @@
 #define HUGE_2M (MFD_HUGETLB | 21u << MFD_HUGE_SHIFT)
 #define HUGE_1G (MFD_HUGETLB | 30u << MFD_HUGE_SHIFT)
 
-/* ---- what this host has ---------------------------------------------------------------------- */
+/* ---- resources of this host ------------------------------------------------------------------ */
 
 static uint64_t free_huge_pages(uint64_t page)
 {
@@ -78,7 +78,7 @@ static int take_pages(struct slabs *s, const char *pages, struct skv_error *err)
 			(unsigned long long)(page >> 10));
 }
 
-/* May this process use that node? A kernel without NUMA has node 0. */
+/* Returns true if this process may use that node. A kernel without NUMA has node 0. */
 static bool may_use(const struct bitmask *allowed, unsigned long node)
 {
 	return allowed ? node < allowed->size && numa_bitmask_isbitset(allowed, (unsigned)node)
@@ -249,7 +249,7 @@ static int reserve(struct slabs *s, uint32_t file, uint64_t length, uint64_t byt
 	return rc;
 }
 
-/* False: it was made meanwhile, or there is no memory for the table. */
+/* Returns false if the slab was made meanwhile, or there is no memory for the table. */
 static bool insert(struct slabs *s, struct slab *b)
 {
 	size_t at;

@@ -26,7 +26,7 @@ struct exact_ghosts {
 };
 
 void exact_ghosts_destroy(struct exact_ghosts *g);
-/* Is there one of this key? Then it is none any more. */
+/* Returns true if there is a ghost of this key, and removes it. */
 bool exact_ghosts_take(struct exact_ghosts *g, uint64_t hash);
 /* A new one; of more than `want` (16 million at most) the oldest end, a few at a time.
  * Without memory there are fewer. */

@@ -55,7 +55,7 @@ typedef void ghosts_expired_fn(void *ctx, struct ghost ghost, uint32_t n);
 void ghosts_destroy(struct ghosts *g);
 /* This key is asked for or added soon: prefetches its bucket. */
 void ghosts_prefetch(const struct ghosts *g, uint64_t hash);
-/* Is there one of this key? Fills *out if so. */
+/* Returns true if there is a ghost of this key. Fills *out if so. */
 bool ghosts_find(const struct ghosts *g, uint64_t hash, struct ghost *out);
 /* The same, and removes it. */
 bool ghosts_take(struct ghosts *g, uint64_t hash, struct ghost *out);

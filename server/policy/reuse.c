@@ -403,9 +403,9 @@ static void count_birth(struct reuse *o)
 
 static uint32_t tag_born(bool last) { return tag_of(last, 0); }
 
-/* Is a new block worth its place, if one of that class and age goes for it? While there were fewer
- * ghosts than may be at a time, all are. What was used since the last birth belongs to requests at
- * hand. */
+/* Returns true if a new block is worth its place, when one of that class and age is evicted for it.
+ * While there were fewer ghosts than the limit, all are. Blocks used since the last birth belong to
+ * current requests. */
 static bool earns_place(const struct reuse *o, uint32_t class, uint32_t victim, uint64_t age)
 {
 	const double favour = o->admission == REFUSE ? FAVOUR : 1;
@@ -443,10 +443,10 @@ static bool is_to_be_deferred(struct reuse *o, const struct skv_policy_block *b,
 
 static bool has_room(const struct reuse *o) { return o->n_deferred <= size(o) / QUEUE_SHARE; }
 
-/* Does the next victim pay for an admitted block? */
+/* Returns true if the next victim pays for an admitted block. */
 static bool pays(const struct reuse *o) { return o->owed > 0 && has_room(o); }
 
-/* Does the next search begin with the queues that are not deferred? */
+/* Returns true if the next search begins with the queues that are not deferred. */
 static bool is_pricing(const struct reuse *o)
 {
 	return o->n_deferred > 0 && (pays(o) || o->births >= o->price.next);

@@ -31,7 +31,7 @@ static uint64_t score(const char *id, uint32_t partition)
 	return skv_checksum(parts, sizeof parts);
 }
 
-/* Should `a` have partition `p` rather than `b`? */
+/* Returns true if `a` should have partition `p` rather than `b`. */
 static bool is_before(const struct share *a, const struct share *b, uint32_t p)
 {
 	const uint64_t x = score(a->m->id, p), y = score(b->m->id, p);
@@ -39,7 +39,7 @@ static bool is_before(const struct share *a, const struct share *b, uint32_t p)
 	return x != y ? x > y : strcmp(a->m->id, b->m->id) < 0;
 }
 
-/* Should `a` get the next one, rather than `b`? Who has fewest with it; then who keeps it. */
+/* Prefers the member with fewer partitions; breaks ties in favour of the current owner. */
 static bool gets_next(const struct share *a, const struct share *b)
 {
 	const uint32_t x = a->homes + a->gets, y = b->homes + b->gets;

@@ -68,7 +68,7 @@ int skv_audit_reopen(struct skv_audit *a, struct skv_error *err)
 	return SKV_OK;
 }
 
-/* True if the line could be written. */
+/* Returns true if the line could be written. */
 static bool put(struct skv_audit *a, const struct skv_log_field *fields, size_t n)
 {
 	struct skv_buf line = { 0 };

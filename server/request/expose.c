@@ -78,7 +78,7 @@ static void write_build(struct skv_buf *out)
 	skv_buf_printf(out, "slabkv_build_info{version=\"%s\"} 1\n", SKV_VERSION);
 }
 
-/* Has anybody called it? Its families are left out before. */
+/* Returns true if any operation of the API was called; its families are left out before. */
 static bool is_used(const struct skv_service *s, const struct skv_api *api)
 {
 	struct metric_totals t;

@@ -49,7 +49,7 @@ struct parts {
 
 static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
 
-/* ---- what is sent on ------------------------------------------------------------------------- */
+/* ---- forwarded headers and bodies ------------------------------------------------------------ */
 
 /* Returns true if the client has shown a certificate. Another manager cannot check it, and so
  * cannot admit the client. */
@@ -115,7 +115,7 @@ static bool is_id(const char *s)
 	       strspn(s, "0123456789abcdefghijklmnopqrstuvwxyz-") == n;
 }
 
-/* The id under which it is sent on, or was sent here. */
+/* Returns the id under which the call is forwarded, or was forwarded to this manager. */
 static const char *id_of(struct skv_request *c)
 {
 	struct skv_forwarding *f = &c->forwarding;
@@ -306,7 +306,7 @@ static const char *line(struct skv_request *c, const char *name, const char *val
 	return text;
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool add_line(struct forwarded *f, const char *name, const char *value)
 {
 	const char *text = value ? line(f->c, name, value) : NULL;

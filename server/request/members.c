@@ -31,7 +31,7 @@ struct member_sighting {
 	char peer[SKV_URL_MAX];
 };
 
-/* ---- what was seen --------------------------------------------------------------------------- */
+/* ---- the last look --------------------------------------------------------------------------- */
 
 static const struct member_sighting *find_locked(const struct skv_members *m, const char *name)
 	SKV_REQUIRES(m->lock)
@@ -97,7 +97,7 @@ static bool is_silent_locked(const struct skv_members *m, const struct member_si
 	return m->looked_ms - at->since_ms >= at->lease_ms;
 }
 
-/* False: it is not there. */
+/* Returns false if the member is not present. */
 static bool fill(struct skv_members *m, struct skv_member *out)
 {
 	const struct member_sighting *at;

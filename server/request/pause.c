@@ -40,7 +40,7 @@ static bool passes(const struct skv_request *c, int status)
 	}
 }
 
-/* Can its partition be asked here? If that is not known, any. */
+/* Returns true if the call's partition can be asked here. If that is not known, any. */
 static bool can_run(const struct skv_request *c)
 {
 	struct skv_cluster *cluster = c->s->cluster;

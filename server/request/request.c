@@ -247,8 +247,8 @@ static bool needs_core(const struct skv_request *c)
 	return c->route->flags & ROUTE_READY && !c->alone;
 }
 
-/* Has this manager no partition, and the call's owners can be asked for their parts? Then only the
- * store's secret is needed here, to read keys that are texts. */
+/* Returns true if this manager has no partition, and the call's owners can be asked for their
+ * parts. Then only the store's secret is needed here, to read keys that are texts. */
 static bool is_parted(struct skv_request *c)
 {
 	return c->route->flags & ROUTE_PARTS && !skv_cluster_may_begin(c->s->cluster) &&

@@ -14,7 +14,7 @@
 #include <skv/log.h>
 #include <skv/request.h>
 
-/* Has the caller's tenant the page space of this storage or group? */
+/* Returns true if the caller's tenant has the page space of this storage or group. */
 static bool has_space(struct skv_request *c, const char *name)
 {
 	const char *id = strchr(name + strlen(SKV_SPACES), ':');

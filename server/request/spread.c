@@ -33,7 +33,7 @@ struct view {
 	uint32_t should[SKV_MAX_PARTITIONS];
 };
 
-/* ---- who owns what --------------------------------------------------------------------------- */
+/* ---- owners of partitions -------------------------------------------------------------------- */
 
 static void look_at(struct skv_spread *s, uint32_t number, uint64_t now)
 {
@@ -57,7 +57,7 @@ static void look_at(struct skv_spread *s, uint32_t number, uint64_t now)
 	assert(of->lost_ms <= now && of->free_ms <= now);
 }
 
-/* ---- who is there ---------------------------------------------------------------------------- */
+/* ---- present members ------------------------------------------------------------------------- */
 
 static uint32_t find(const struct view *w, const char *id)
 {
@@ -67,7 +67,7 @@ static uint32_t find(const struct view *w, const char *id)
 	return SKV_NOBODY;
 }
 
-/* False: nobody has looked yet, or out of memory. */
+/* Returns false before the first look, or if out of memory. */
 static bool look(struct skv_spread *s, struct view *w)
 {
 	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME], id[SKV_OWNER_NAME];
@@ -106,7 +106,7 @@ static bool assign(struct view *w)
 	return rc == SKV_OK;
 }
 
-/* ---- what may be owned ----------------------------------------------------------------------- */
+/* ---- partitions that may be owned ------------------------------------------------------------ */
 
 static uint32_t bit(uint32_t number) { return 1u << number; }
 
@@ -125,7 +125,8 @@ static uint32_t together(const struct skv_spread *s, const struct view *w)
 	return own;
 }
 
-/* Can it be given to that one? It follows it, and was heard of since it lost what it had. */
+/* Returns true if the partition can be given to that member: it follows the partition, and was
+ * heard of since it lost its own. */
 static bool can_take(const struct skv_spread *s, const struct view *w, uint32_t to, uint32_t number)
 {
 	const struct skv_member_seen *m = &w->v[to];

@@ -186,7 +186,7 @@ int skv_tenants_read(struct skv_tenants *t, struct skv_error *err)
 	return skv_tenants_leave(t, skv_tenants_reread(t, err));
 }
 
-/* ---- who has what ---------------------------------------------------------------------------- */
+/* ---- rights of tenants ----------------------------------------------------------------------- */
 
 static bool has(const char *const *names, uint32_t n, const char *name)
 {
@@ -478,7 +478,7 @@ uint64_t skv_tenants_max_held(struct skv_tenants *t, const char *name)
 	return most;
 }
 
-/* Is the page full, but not at its end? */
+/* Returns true if the page is full, but not at its end. */
 static bool is_full(const struct skv_page *page, uint32_t n, size_t bytes)
 {
 	return page && (n == page->limit || bytes > page->bytes);

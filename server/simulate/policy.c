@@ -227,14 +227,15 @@ static void insert(struct cache *c, uint32_t id)
 	enqueue(c, id);
 }
 
-/* Was the block at position `i` of request `q` found there, so that the lookup used it? */
+/* Returns true if the block at position `i` of request `q` was found there, so that the lookup used
+ * it. */
 static bool was_used(const struct cache *c, uint32_t q, uint32_t i, const struct request_hits *h)
 {
 	return i < c->t->first[q] + h->prefix ||
 	       (c->r->one_by_one && c->cell[c->t->ref[i]].found == q + 1);
 }
 
-/* Does a fast tier take the block in: written just now, or used often enough below? */
+/* Returns true if a fast tier takes the block in: written just now, or used often enough below. */
 static bool comes_up(const struct cache *c, uint32_t q, uint32_t i, const struct request_hits *h)
 {
 	const struct cell *below = &c->slow->cell[c->t->ref[i]];
@@ -247,7 +248,7 @@ static bool comes_up(const struct cache *c, uint32_t q, uint32_t i, const struct
 	return c->r->write_through && below->found != q + 1;
 }
 
-/* Is the block at position `i` of request `q` to be written? */
+/* Returns true if the block at position `i` of request `q` must be written. */
 static bool is_wanted(const struct cache *c, uint32_t q, uint32_t i, const struct request_hits *h)
 {
 	if (c->slow)

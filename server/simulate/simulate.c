@@ -125,7 +125,7 @@ static int load(struct job *j)
 	return rc;
 }
 
-/* ---- what to run ----------------------------------------------------------------------------- */
+/* ---- choosing runs --------------------------------------------------------------------------- */
 
 static int choose_policies(struct job *j)
 {

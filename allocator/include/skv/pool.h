@@ -121,7 +121,7 @@ struct skv_file_info {
 	uint64_t held_bytes;
 	uint64_t frozen_bytes;
 };
-/* False: no such file. O(units of the file). */
+/* Returns false without such a file. O(units of the file). */
 bool skv_pool_file(const struct skv_pool *p, uint32_t file, struct skv_file_info *out);
 /* Returns true if the file has no slab and no frozen unit, or does not exist. O(log files). */
 bool skv_pool_file_is_empty(const struct skv_pool *p, uint32_t file);
@@ -202,7 +202,7 @@ bool skv_pool_is_used(const struct skv_pool *p, uint32_t slab, uint32_t slot);
  * itself. */
 void skv_pool_segment(const struct skv_pool *p, uint32_t slab, uint32_t slot, uint32_t *first,
 		      uint32_t *count);
-/* False if the handle is not an open slab's. */
+/* Returns false if the handle is not an open slab's. */
 bool skv_pool_slab(const struct skv_pool *p, uint32_t slab, struct skv_slab_info *out);
 /* Calls fn for every open slab, in no particular order. fn must not change the pool. */
 void skv_pool_each_slab(const struct skv_pool *p, void (*fn)(void *ctx, uint32_t slab), void *ctx);

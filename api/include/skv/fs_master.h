@@ -38,7 +38,7 @@ enum skv_fs_verb {
 #undef SKV_FS_VERB
 };
 const char *skv_fs_verb_text(enum skv_fs_verb verb);
-/* Has its answer fields? */
+/* Returns true if the verb's answer has fields. */
 static inline bool skv_fs_answers(enum skv_fs_verb verb)
 {
 	return verb == SKV_FS_OPEN || verb == SKV_FS_PROBE || verb == SKV_FS_OWNERS ||

@@ -92,7 +92,7 @@ struct skv_mn_frame {
 };
 
 void skv_mn_encode(const struct skv_mn_frame *f, uint8_t out[SKV_MN_HEADER]);
-/* False: not a frame of this protocol. */
+/* Returns false if this is no frame of this protocol. */
 bool skv_mn_decode(const uint8_t in[SKV_MN_HEADER], struct skv_mn_frame *out);
 
 /* Private data of a connection of rdma_cm, both ways. */
@@ -104,7 +104,7 @@ struct skv_mn_rdma {
 	uint64_t ticket; /* 0 in the answer */
 };
 void skv_mn_rdma_encode(const struct skv_mn_rdma *r, uint8_t out[SKV_MN_RDMA_BYTES]);
-/* False: not of this protocol, or of another version of it. */
+/* Returns false if this is not of this protocol, or of another version of it. */
 bool skv_mn_rdma_decode(const uint8_t *in, size_t n, struct skv_mn_rdma *out);
 
 /* After the superblock in the answer to OPEN with flag RDMA. */

@@ -657,7 +657,7 @@ struct skv_member_partition {
 	bool loaded;       /* owned here, or followed */
 	uint64_t record;   /* newest of the journal that is applied here */
 	uint64_t behind;   /* records that are not applied yet */
-	uint64_t blocks;   /* of the owner only, as what follows */
+	uint64_t blocks;   /* of the owner only, as the following members */
 	uint32_t groups;
 	uint64_t epoch;  /* grows with each ownership */
 	const char *url; /* where clients reach the owner; "" = it does not tell */

@@ -26,7 +26,8 @@ struct skv_owner_note {
 
 /* The header's value. */
 void skv_owner_note_write(const struct skv_owner_note *n, char out[SKV_NOTE_MAX]);
-/* False, and *out undefined: it is none. Of the owner's, what follows the epoch is skipped. */
+/* Returns false, with *out undefined, for an invalid note. In an owner's note, text after the epoch
+ * is skipped. */
 bool skv_owner_note_read(const char *text, struct skv_owner_note *out);
 
 #endif

@@ -101,7 +101,7 @@ struct skv_storage_ops {
 	bool steady; /* nothing behind it can fail: probed rarely */
 	bool counted; /* sizes and offsets are slot numbers; the manager creates no files */
 	bool chunked; /* files have chunks, and a length but no space allocated in advance */
-	/* Memory: a missing file is lost for good, blocks need checksums, and `probe` reports
+	/* Memory: a missing file is lost permanently, blocks need checksums, and `probe` reports
 	 * whether earlier writers are still active: time alone does not free the slots of failed
 	 * writers. */
 	bool forgetful;

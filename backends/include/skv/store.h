@@ -168,7 +168,7 @@ extern const struct skv_store_ops skv_store_etcd;
 /* The backend of a --store text: etcd://... (see etcd_url.c), else a path of SQLite's. NULL: a URL
  * of an unknown scheme, which skv_store_open refuses. */
 const struct skv_store_ops *skv_store_backend(const char *text);
-/* Does it name a file? */
+/* Returns true if the text names a file. */
 bool skv_store_is_file(const char *text);
 /* The --store text for logs and display: without user and password. */
 #define SKV_STORE_SHOWN_MAX 256

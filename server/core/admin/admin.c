@@ -122,7 +122,7 @@ static int check_quotas(const struct skv_group_spec *g, struct skv_error *err)
 	return SKV_OK;
 }
 
-/* Does it mix storages that count slots with storages that hold bytes? */
+/* Returns true if the group mixes storages that count slots with storages that hold bytes. */
 static bool counts_and_bytes(const struct partition *p, const struct skv_group_spec *g)
 {
 	bool counted[2] = { false, false };

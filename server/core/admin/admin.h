@@ -66,7 +66,7 @@ int admin_check_put(enum skv_put how, bool exists, const char *what, const char 
 
 /* node.c: has a storage of type memory exactly one node? SKV_E_INVALID. */
 int admin_check_node(const struct skv_storage_spec *s, struct skv_error *err);
-/* Has another storage a node of that name? SKV_E_CONFLICT. */
+/* Checks that no other storage has a node of that name. SKV_E_CONFLICT. */
 int admin_check_node_free(const struct partition *p, const struct skv_storage_spec *s,
 			  struct skv_error *err);
 /* Checks the watermarks of a storage or group: SKV_OK, SKV_E_INVALID. */

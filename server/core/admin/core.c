@@ -307,8 +307,8 @@ static void note_end(struct skv_core *c)
 		;
 }
 
-/* True while no other manager can own the partition. After that the store need not be asked: it
- * may be away, and a call of it lasts seconds. */
+/* Returns true while no other manager can own the partition. Then the store need not be asked: it
+ * may be unreachable, and a call of it lasts seconds. */
 static bool lease_runs(struct skv_core *c)
 {
 	return skv_now_ms(c->clock) < owner_view(c).owned_until;

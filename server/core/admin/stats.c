@@ -283,7 +283,7 @@ struct kind {
 	size_t (*begin)(const struct partition *p, const struct skv_page *page);
 	size_t (*end)(const struct partition *p, const struct skv_page *page);
 	bool (*is_shown)(const struct partition *p, size_t at, const struct skv_page *page);
-	/* Has it the name of the one before? NULL: none has. */
+	/* Returns true if the object has the name of the previous one. NULL: none has. */
 	bool (*is_twin)(const struct partition *p, size_t at);
 	int (*view)(const struct partition *p, size_t at, bool brief, struct skv_arena *a, void *v);
 	/* As a cursor, in the arena. NULL: out of memory. */

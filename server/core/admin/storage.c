@@ -308,7 +308,7 @@ static int update_storage(struct skv_core *c, const struct skv_storage_spec *s,
 	return rc;
 }
 
-/* Is there room for one more storage? */
+/* Checks the limit of storages. */
 static int check_number(const struct partition *p, const struct skv_storage_spec *s,
 			struct skv_error *err)
 {

@@ -56,7 +56,8 @@ static void note_demand(struct volume *s, uint64_t now)
 	}
 }
 
-/* Does the storage evict ahead of need at all? Not while it can grow, clears, or takes nothing. */
+/* Returns true if the storage evicts ahead of need. Not while it can grow, clears, or takes no
+ * blocks. */
 static bool keeps_free(const struct partition *p, uint32_t volume)
 {
 	const struct volume *s = &p->volume[volume];

@@ -67,7 +67,7 @@ static bool lives_on(const struct partition *p, const struct block *b)
 	return all;
 }
 
-/* May this pass take the block? */
+/* Returns true if this pass may take the block. */
 static bool goes(const struct partition *p, const struct volume_file *f, const struct block *b,
 		 uint64_t now)
 {

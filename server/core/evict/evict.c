@@ -94,7 +94,7 @@ struct scope {
 	struct first other;
 };
 
-/* Does the search count blocks in that volume? */
+/* Returns true if the search counts blocks in that volume. */
 static bool counts_volume(const struct partition *p, const struct scope *c, uint32_t volume)
 {
 	if (c->volume != ANY_VOLUME && volume != c->volume)
@@ -288,7 +288,7 @@ static struct first first_of(const struct partition *p, const struct scope *c,
 	return first_candidate(p, c, set);
 }
 
-/* Is its queue position still right, leases aside? */
+/* Returns true if the block's queue position is still right, leases aside. */
 static bool as_placed(const struct instance *inst, struct block *b, const struct first *f)
 {
 	const struct group *g = f->set->group;
@@ -340,7 +340,7 @@ static void spare(struct partition *p, const struct scope *c, struct block *b)
 	}
 }
 
-/* May it be evicted? If not, requeues it. */
+/* Returns true if the block may be evicted; otherwise requeues it. */
 static bool settle(struct partition *p, struct scope *c, const struct first *f, uint64_t now)
 {
 	struct block *b = block_get(p, f->id);

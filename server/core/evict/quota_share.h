@@ -16,7 +16,7 @@ void quota_shares_refresh(struct partition *p, uint32_t volume);
  * over. 0 in a group without shares. Blocks being removed do not count, requested bytes do. */
 #define QUOTA_SHARE_ONE (1u << 20)
 uint64_t quota_share_ratio(const struct instance *inst, const struct evict_for *w);
-/* May its blocks be evicted for `w`? */
+/* Returns true if the instance's blocks may be evicted for `w`. */
 bool quota_share_allows(const struct evict_for *w, const struct instance *inst);
 
 #endif

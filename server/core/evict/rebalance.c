@@ -86,7 +86,8 @@ struct rebalance {
 	bool may_move; /* or when a mover has copied their pinned blocks */
 };
 
-/* May it be evicted for another class? `by`: blocks leased until then at most. */
+/* Returns true if the block may be evicted for another class. `by`: blocks leased until then at
+ * most. */
 static bool may_go_along(const struct rebalance *st, const struct instance *inst,
 			 const struct block *b, uint64_t by)
 {
@@ -190,7 +191,8 @@ static uint64_t slab_cost(void *ctx, uint32_t slab)
 	return info.used * info.stride / (1 + slab_idle_ms(st->p, pool, slab) / 1024);
 }
 
-/* Is a window waiting for movers? One that has waited too long is opened again. */
+/* Returns true if a window is waiting for movers. A window that has waited too long is opened
+ * again. */
 static bool is_vacated(struct volume *s, uint64_t now)
 {
 	uint32_t unit = s->vacated.from, slab;

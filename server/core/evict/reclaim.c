@@ -107,7 +107,7 @@ static uint64_t portion_bytes(const struct group *g)
 			       : UINT64_MAX;
 }
 
-/* True if there is more to do at once. */
+/* Returns true if more work is due now. */
 static bool reclaim_idle(struct partition *p, struct group *g)
 {
 	uint64_t now = use_clock(p, skv_now_ms(p->core->clock));

@@ -19,10 +19,11 @@ void tenant_shares_refresh(struct partition *p, const struct group *g, uint32_t 
  * something, or the newest search is not known. */
 uint64_t tenant_share_ratio(const struct partition *p, const struct instance *inst,
 			    const struct evict_for *w);
-/* May its blocks be evicted for `w`: the tenant's own, or the tenant is over its share? */
+/* Returns true if the tenant's blocks may be evicted for `w`: its own, or the tenant is over its
+ * share. */
 bool tenant_share_allows(const struct partition *p, const struct instance *inst,
 			 const struct evict_for *w);
-/* Are there instances of several tenants in the set, and does that count now? */
+/* Returns true if the set has instances of several tenants, and that counts now. */
 bool tenant_share_splits(const struct partition *p, const struct evict_set *set);
 
 #endif

@@ -232,7 +232,8 @@ void record_end(struct skv_buf *out, const struct session *s, enum skv_session_s
 	record_seal(out, at);
 }
 
-/* Does slot b continue the run of `count` slots from a? *step: +1 or -1, 0 while there is one. */
+/* Returns true if slot b continues the run of `count` slots from a. *step: +1 or -1, 0 while the
+ * run has one slot. */
 static bool extends(const struct slot *a, const struct slot *b, uint32_t count, int *step)
 {
 	int64_t by = (int64_t)b->index - a->index;
@@ -442,7 +443,7 @@ void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, u
 	record_seal(out, at);
 }
 
-/* Do two writes follow each other, with the same outcome? */
+/* Returns true if two writes are consecutive, with the same outcome. */
 static bool continues(const struct ended *a, const struct ended *b)
 {
 	return b->session == a->session && b->write == a->write + 1 && b->success == a->success;

@@ -24,7 +24,7 @@
 #include <journal/format.h>
 #include <journal/record.h>
 
-/* ---- what records refer to ------------------------------------------------------------------- */
+/* ---- objects that records refer to ----------------------------------------------------------- */
 
 int replay_get_place(struct replay *r, struct skv_rd *in, struct place *out, struct skv_error *err)
 {

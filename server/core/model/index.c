@@ -146,7 +146,7 @@ static int grow(const struct partition *p, struct segment *s)
 	return SKV_OK;
 }
 
-/* False if the cell's run reaches the end of the table. */
+/* Returns false if the cell's run reaches the end of the table. */
 static bool place(struct segment *s, uint64_t cell)
 {
 	uint32_t i = home(s, cell_tag(cell)), end;
@@ -211,7 +211,7 @@ static void sort_cell(struct build *b, uint64_t h, uint32_t id)
 	b->cells[b->at[segment_no(h)]++] = (uint64_t)(uint32_t)h << 32 | id;
 }
 
-/* Is the key of this cell in the table already? */
+/* Returns true if the key of this cell is in the table already. */
 static bool is_there(const struct partition *p, const struct segment *s, uint64_t cell)
 {
 	const uint32_t tag = cell_tag(cell);

@@ -426,7 +426,7 @@ static uint32_t any_place(const struct instance *inst, const struct block *b)
 	return 0;
 }
 
-/* May it be in a queue at all? */
+/* Returns true if the block may be in a queue at all. */
 static bool may_stand(const struct instance *inst, const struct block *b)
 {
 	bool committed = false;
@@ -586,7 +586,7 @@ struct climb {
 	const struct block *child; /* NULL: it begins here */
 };
 
-/* False: it ends here. */
+/* Returns false at the end of the climb. */
 static bool climb_on(struct partition *p, struct climb *c)
 {
 	struct block *b = c->b;

@@ -37,7 +37,7 @@
 #include <evict/remove.h>
 #include <ops/start.h>
 
-/* ---- what to copy ---------------------------------------------------------------------------- */
+/* ---- choosing blocks to copy ----------------------------------------------------------------- */
 
 /* Whole blocks of one instance, and what becomes of them. */
 struct copying {
@@ -58,7 +58,7 @@ struct copying {
 	struct skv_done done;
 };
 
-/* Can a mover read all of the block, and prove it? */
+/* Returns true if a mover can read and verify the whole block. */
 static bool can_be_read(const struct partition *p, const struct block *b)
 {
 	const uint32_t n = block_instance(b)->spec.n_specs;

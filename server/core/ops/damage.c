@@ -72,7 +72,7 @@ static void describe(struct hiding *h, const struct block *b, uint32_t spec)
 		 inst->spec.id, inst->spec.specs[spec].name, slab.place.file, v->dev->name);
 }
 
-/* False: out of memory; the slot stays, and will be found again. */
+/* Returns false if out of memory; the slot stays, and will be found again. */
 static bool hide(struct hiding *h, struct block *b, uint32_t spec)
 {
 	struct partition *p = h->p;

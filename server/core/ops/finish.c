@@ -551,7 +551,7 @@ int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
 	return rc;
 }
 
-/* ---- what was written ------------------------------------------------------------------------ */
+/* ---- checking written blocks ----------------------------------------------------------------- */
 
 /* Adds the slots of a block, of those specs that `res` has none of. */
 static void add_places(const struct partition *p, const struct session_write *w, uint32_t *specs,

@@ -62,7 +62,7 @@ static void note_unread(struct partition *p, uint64_t now)
 	}
 }
 
-/* Is it to lie elsewhere? Not what a drain moves by itself. */
+/* Returns true if the block must be moved, unless a drain moves it by itself. */
 static bool is_going(const struct found *f, const struct slot *s)
 {
 	const struct volume *v = &f->p->volume[s->volume];

@@ -223,7 +223,7 @@ static uint64_t make_room(struct partition *p, struct plan *plan, const struct l
 	return got;
 }
 
-/* Have cleared instances of the group something that counts? Sweeps some. */
+/* Returns true if cleared instances of the group have something that counts. Sweeps some. */
 static bool sweeps(struct partition *p, const struct plan *plan)
 {
 	retired_sweep(p, plan->inst->group, ANY_VOLUME, plan->n_write);

@@ -250,7 +250,7 @@ static bool is_copied(const struct search *s, const struct search *c, uint32_t i
 	return c->inst && c->hit[i] && spec_is_copy(c->hit[i], s->hit[i], spec, &c->gone);
 }
 
-/* Does the hit need a copy that could not be leased with it? */
+/* Returns true if the hit needs a copy that could not be leased with it. */
 static bool lacks_copy(const struct search *s, const struct search *c, uint32_t i)
 {
 	for (uint32_t spec = 0; specs_left(s->mask, spec); spec++)

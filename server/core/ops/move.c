@@ -92,7 +92,7 @@ static const struct change_ops take_ops = {
 	.makes_more = true,
 };
 
-/* Is the copy where it was? */
+/* Returns true if the copy is still at its location. */
 static bool is_read_there(const struct partition *p, const struct move_slot *m)
 {
 	const struct instance *inst = instance_by_id(p, m->instance);
@@ -426,7 +426,7 @@ const struct change_ops moved_ops = {
 	.frees_slots = change_frees_slots,
 };
 
-/* May the bytes stay there? */
+/* Returns true if the bytes may stay at the target. */
 static bool target_stays(const struct partition *p, const struct move_slot *m)
 {
 	const struct slot to = { .volume = m->to_volume, .slab = m->to_slab };

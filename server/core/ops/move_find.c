@@ -266,7 +266,7 @@ static void find_in_vacated(struct found *f, struct volume *v)
 	v->vacated.again_at = f->now + REST_MS;
 }
 
-/* Has a mover something to do in this file now? */
+/* Returns true if a mover has work in this file now. */
 static bool is_due(const struct volume *v, const struct volume_file *file, uint64_t now)
 {
 	return file_moves(v, file) && !file->bad && now >= file->again_at &&

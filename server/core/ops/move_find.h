@@ -46,7 +46,7 @@ bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint
 	       uint32_t *unit, uint32_t *slot,
 	       void (*pick)(struct found *f, struct volume_file *file, const struct block *b,
 			    uint32_t spec));
-/* Is there anything in a file that drains, or in slabs that are closed? Under the read lock. */
+/* Returns true if a draining file, or a closed slab, has blocks to move. Under the read lock. */
 bool move_drain_due(const struct partition *p, uint64_t now);
 /* A move of that spec, read where that can be done, there or in its copy, if there is a
  * place for it. */
@@ -54,7 +54,7 @@ void move_from_copy(struct found *f, const struct block *b, uint32_t spec,
 		    const struct instance *copies);
 /* damage.c: moves of hidden blocks, or reported slots to check. */
 void damages_find(struct found *f);
-/* May there be any? Of a mover that only verifies: `moves` false. */
+/* Returns true if there may be slots to verify. Of a mover that only verifies: `moves` false. */
 bool damages_due(const struct partition *p, uint64_t now, bool moves);
 /* A full storage keeps its free slots: as many of its blocks go as came. */
 void move_evict_behind(struct partition *p, const struct move *m);

@@ -182,8 +182,8 @@ static struct pin stronger(struct pin have, struct pin want)
 	return have.until == 0 || (want.until && have.until > want.until) ? have : want;
 }
 
-/* Is there room for these hard pins within the limit? Each tenant has its part of it for itself:
- * what is pinned hard does not come back as space does. */
+/* Checks whether these hard pins fit within the limit. Each tenant has its own part of the limit,
+ * because hard-pinned bytes do not return like space. */
 static int check_room(struct partition *p, const struct instance *inst, uint64_t blocks,
 		      struct skv_error *err)
 {

@@ -89,8 +89,8 @@ static int take_spec(struct partition *p, struct plan *plan, uint32_t volume, ui
 	return SKV_OK;
 }
 
-/* Will it still be within its share with this plan, so that others must make room for it, whatever
- * their class? */
+/* Returns true if the instance stays within its share with this plan, so that others must make room
+ * for it, in any class. */
 static bool below_quota_share(const struct partition *p, const struct plan *plan)
 {
 	const struct instance *inst = plan->inst;
@@ -158,8 +158,8 @@ static int take_in_volume(struct partition *p, struct plan *plan, uint32_t volum
  * registry) passes. */
 static bool may_grow_later(const struct volume *s) { return volume_has_room(s) && !s->grow_full; }
 
-/* True if a new slab file is being made, or its last failure is so recent that it should be retried
- * first. */
+/* Returns true if a new slab file is being made, or its last failure is so recent that it should be
+ * retried first. */
 static bool grows(struct partition *p, struct volume *s)
 {
 	uint64_t now;
@@ -188,7 +188,7 @@ static bool grows_later(const struct partition *p, const struct some_volumes *vo
 	return false;
 }
 
-/* Does a lease or a hold in one of these volumes end by then? */
+/* Returns true if a lease or a hold in one of these volumes ends by then. */
 static bool frees_soon(const struct partition *p, const struct some_volumes *volumes, uint64_t by)
 {
 	for (uint32_t i = 0; i < volumes->n; i++)
@@ -223,7 +223,7 @@ static enum fit plan_fit(const struct volume *s, const struct plan *plan)
 	return worst;
 }
 
-/* May the plan take slots of this storage, as far as the start names some? */
+/* Returns true if the plan may take slots of this storage, as far as the start names some. */
 static bool plan_allows(const struct plan *plan, const char *storage)
 {
 	if (plan->storage && strcmp(storage, plan->storage) != 0)

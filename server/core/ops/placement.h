@@ -35,7 +35,7 @@ int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
 /* Takes the slots that the request names, if free; the other keys get none. As placement_take. */
 int placement_take_offsets(struct partition *p, const struct skv_start_req *req, struct plan *plan,
 			   struct skv_arena *a, struct skv_error *err);
-/* A start has taken the plan's slots for good: others are freed in their place. */
+/* Called when a start has taken the plan's slots permanently: frees others in their place. */
 void placement_taken(struct partition *p, const struct plan *plan);
 /* For plans of one spec: how many of its blocks a session may have at all; */
 uint64_t placement_most(const struct partition *p, const struct plan *plan);

@@ -50,8 +50,8 @@ static inline struct newcomers *newcomers_of(struct plan *plan)
 	return plan->newcomers.n ? &plan->newcomers : NULL;
 }
 
-/* Are the last writes left out, because the policy refused them, or the request is larger than what
- * it may have? */
+/* Returns true if the last writes are left out, because the policy refused them, or the request
+ * exceeds a limit. */
 static inline bool plan_leaves_out(const struct plan *plan)
 {
 	return plan->newcomers.refused || (plan->newcomers.full && !plan->no_wait);

@@ -11,8 +11,8 @@ struct found;
 struct move;
 struct partition;
 
-/* Is any slab file to be verified, whose last pass began before? 0 = any time. Under the read
- * lock. */
+/* Returns true if a slab file is due whose last pass began before that time. 0 = any time. Under
+ * the read lock. */
 bool scrub_due(const struct partition *p, uint64_t before_ms);
 /* A portion: f->n slots of f->v, of file f->file, where f->n is 0. */
 void scrub_find(struct found *f, uint64_t before_ms, struct skv_scrub_progress *out);

@@ -26,13 +26,13 @@ struct unread {
 };
 bool slot_unread(const struct unread *u, const struct slot *s);
 
-/* Is the spec committed and readable in its own place? */
+/* Returns true if the spec is committed and readable at its own location. */
 static inline bool spec_there(const struct block *b, uint32_t spec, const struct unread *u)
 {
 	return b->slot[spec].state == SLOT_COMMITTED && !(u->any && slot_unread(u, &b->slot[spec]));
 }
 
-/* Is the spec committed, and not readable there, but in a copy? */
+/* Returns true if the spec is committed, unreadable at its own location, but readable in a copy. */
 bool spec_stands_in(const struct block *b, uint32_t spec, const struct unread *u);
 
 /* Result of one lookup. */
@@ -56,7 +56,7 @@ int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv
  * inst NULL: there is no fast tier. SKV_E_NOMEM. */
 int search_copies(const struct partition *p, const struct skv_lookup_req *req,
 		  const struct search *s, struct skv_arena *a, struct search *copies);
-/* Is this spec of `copy` a copy of the block's (decision 0051)? */
+/* Returns true if this spec of `copy` is a copy of the block's (decision 0051). */
 static inline bool spec_is_copy(const struct block *copy, const struct block *b, uint32_t spec,
 				const struct unread *u)
 {

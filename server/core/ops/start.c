@@ -353,7 +353,8 @@ static struct session *seen_before(const struct partition *p, const struct start
 	return op->request.hi || op->request.lo ? session_by_request(p, op->request) : NULL;
 }
 
-/* Was a start of its tenant seen in this round that waits for the tenant's own limit? */
+/* Returns true if a start of the same tenant that waits for the tenant's own limit was seen in this
+ * round. */
 static bool waits_for_own(const struct partition *p, const struct start_op *op)
 {
 	for (size_t i = 0; i < p->n_tenant; i++)
@@ -428,7 +429,7 @@ static void expire_line(struct partition *p, struct group *g)
 	}
 }
 
-/* Does the head of an older queue wait for slots in one of the group's volumes? */
+/* Returns true if the head of an older queue waits for slots in one of the group's volumes. */
 static bool is_behind(const struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; p->n_waiting && i < g->spec.n_storages; i++) {

@@ -75,7 +75,7 @@ void uses_look(struct partition *p, uint64_t now)
 		p->uses.at = 0;
 }
 
-/* ---- telling: what was noted, and the time, while blocks are born ---------------------------- */
+/* ---- reporting: noted uses, and the time, while blocks are born ------------------------------ */
 
 static bool is_due(const struct partition *p, uint64_t now)
 {

@@ -240,7 +240,7 @@ static void settle(struct found *f, enum wish_kind kind, struct wish *w, bool la
 		wish_taken(f->p, kind);
 }
 
-/* Is it one of the group's storages still? */
+/* Returns true if the storage is still one of the group's. */
 static bool takes_part(const struct partition *p, const struct group *g, uint32_t volume)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++)

@@ -42,7 +42,7 @@ static bool ours(const struct writer *w)
 	return w->c->partition && w->c->partition->fence == w->fence;
 }
 
-/* Is it still our snapshot of it? */
+/* Returns true if the partition still has this writer's snapshot. */
 static bool current(const struct writer *w)
 {
 	return ours(w) && w->p->snap.active && w->p->snap.number == w->number && !w->p->snap.failed;

@@ -159,7 +159,7 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	return rc == SKV_E_INVALID ? doc_bad(l->err, key) : rc;
 }
 
-/* ---- all of it, and what is new -------------------------------------------------------------- */
+/* ---- loading everything, and changes --------------------------------------------------------- */
 
 /* In the order in which documents refer to others. */
 static const char *const kinds[] = { "storage/", "group/", "instance/", "dropped/", "file/" };

@@ -41,7 +41,7 @@
 #define RETRY_MS 200u  /* after a call that the store did not answer */
 #define LATE_MS 150u   /* a renewal later than this may never arrive */
 #define SETTLE_MS 400u /* how long a call waits to see one */
-#define BARRED_MS 500u /* after a call that the store refuses for good */
+#define BARRED_MS 500u /* after a call that the store refuses permanently */
 #define EXIT_MS 50u    /* a process that is killed has closed its connections before it is gone */
 
 void owner_drop(struct skv_core *c, int status)
@@ -66,7 +66,7 @@ void owner_drop(struct skv_core *c, int status)
 	partition_destroy(p);
 }
 
-/* ---- what others want ------------------------------------------------------------------------ */
+/* ---- requests of other threads --------------------------------------------------------------- */
 
 bool one_comes(const struct skv_core *c)
 {

@@ -108,7 +108,7 @@ static int on_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	return rc;
 }
 
-/* Does the batch follow the end of what was read before it? */
+/* Checks that the batch follows the end of the previous one. */
 static int check_link(const struct journal_end *end, const void *bytes, size_t n,
 		      struct skv_error *err)
 {
@@ -370,8 +370,7 @@ static int finish_load(struct partition *p, const struct replay *r)
 	return SKV_OK;
 }
 
-/* ---- what a power loss may lose
- * ----------------------------------------------------------------------------- */
+/* ---- losses of a power failure --------------------------------------------------------------- */
 
 static int load_behind(struct partition *p, struct skv_error *err)
 {

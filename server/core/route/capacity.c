@@ -33,7 +33,7 @@
 #define STEP_MS 50 /* unless something was moved: then there may be more */
 #define ASK_MS 300 /* where other managers have partitions */
 
-/* ---- what all may use together --------------------------------------------------------------- */
+/* ---- the capacity of all together ------------------------------------------------------------ */
 
 static void total_key(char out[160], const char *storage)
 {

@@ -43,7 +43,8 @@ static bool has_instance_of(struct skv_core *one, skv_family_fn *family_of, cons
 	return has;
 }
 
-/* Has no instance been made or deleted since, where it was found, or anywhere? */
+/* Returns true if no instance has been made or deleted since, in the partition where it was found,
+ * or anywhere. */
 static bool is_new(struct route *r, const struct route_family *f)
 {
 	uint64_t turn = 0;

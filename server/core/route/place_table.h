@@ -51,7 +51,7 @@ int places_set_name(struct places *t, struct skv_key name, uint32_t partition);
 void places_note(struct places *t, struct skv_key name, uint64_t missing_ms, bool gone);
 /* The key of the family of the object with this key, which may be new; false: it has none. */
 bool places_family(skv_family_fn *of, const char *key, char family[PLACE_KEY]);
-/* Has any object a place that is of the family with this key? */
+/* Returns true if any object of the family with this key has a place. */
 bool places_has_family(const struct places *t, const char *family);
 /* Of the names, not of what else is in *t. */
 void places_clear(struct places *t);

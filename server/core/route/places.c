@@ -71,7 +71,7 @@ static void learn(struct route *r, struct skv_key name, uint32_t partition)
 static int get_doc(struct route *r, const char *key, uint32_t *partition, uint64_t *version,
 		   struct skv_error *err);
 
-/* ---- who has it? ----------------------------------------------------------------------------- */
+/* ---- finding the partition ------------------------------------------------------------------- */
 
 bool place_elsewhere(const struct route *r)
 {
@@ -82,7 +82,7 @@ bool place_elsewhere(const struct route *r)
 	return i < r->n;
 }
 
-/* Is everything known, by who leads? *at: where it is; r->n: nowhere, or not known. */
+/* Returns true if the lead's table is complete. *at: the partition; r->n: nowhere, or not known. */
 static bool ask_table(struct route *r, struct skv_key name, uint32_t *at)
 {
 	const uint64_t fence = owner_fence(r->core[0]);
@@ -265,7 +265,8 @@ static int put_doc(struct route *r, uint64_t fence, const char *key, uint32_t pa
 	return rc;
 }
 
-/* Is the object there, by its own document? Of a family: has a member a place? */
+/* Checks whether the object exists, by its own document; of a family, whether a member has a
+ * place. */
 static int is_there(struct route *r, uint32_t partition, const char *key, bool *is,
 		    struct skv_error *err)
 {
@@ -452,7 +453,7 @@ static void need_all(struct missing *m, const struct partition *p)
 	}
 }
 
-/* True: all have one. */
+/* Returns true if all objects have a place. */
 static bool fill(struct route *r, struct skv_error *err)
 {
 	struct missing *m = skv_calloc(1, sizeof *m);

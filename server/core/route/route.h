@@ -184,7 +184,7 @@ struct skv_cluster *family_here(struct route *r, const char *family);
  * its family is elsewhere. In the administrators' turn; blocks. */
 int place_take(struct route *r, const char *key, struct skv_cluster *wanted,
 	       struct skv_cluster **at, struct skv_error *err);
-/* Is a partition another manager's? One that is RECOVERING will be here soon. */
+/* Returns true if a partition is another manager's. One that is RECOVERING will be here soon. */
 bool place_elsewhere(const struct route *r);
 /* By the thread of capacity.c, or each tick. */
 void places_step(struct route *r);

@@ -112,7 +112,7 @@ static void tell(struct device *d, const struct volume_file *f, const struct ver
 			f->number);
 }
 
-/* Is another file good, as of now? */
+/* Returns true if another file is good, as of now. */
 static bool has_witness(struct device *d, struct skv_storage *s)
 {
 	struct volume_file other;
@@ -125,7 +125,7 @@ static bool has_witness(struct device *d, struct skv_storage *s)
 	return false;
 }
 
-/* Can anything but this file be read? */
+/* Returns true if anything but this file can be read. */
 static bool still_well(struct device *d, struct skv_storage *s, const struct volume_file *f)
 {
 	struct skv_storage_health h;

@@ -73,7 +73,7 @@ static int list_owners(const struct device *d, struct skv_storage *s,
 	return rc;
 }
 
-/* ---- what the store knows -------------------------------------------------------------------- */
+/* ---- incarnations known to the store --------------------------------------------------------- */
 
 static void doc_key(char out[40], uint64_t incarnation)
 {
@@ -287,7 +287,7 @@ static bool horizon_now(struct skv_core *c, bool loaded, struct skv_storage_hori
 	return owned;
 }
 
-/* Does the directory prove that the journal had come further than the store now says? */
+/* Checks whether the directory proves that the journal was further than the store now is. */
 static int judge_horizon(struct device *d, const struct skv_storage_owner *o,
 			 const struct skv_storage_horizon *store, struct skv_error *err)
 {

@@ -81,7 +81,7 @@ struct order {
 	unsigned slot;
 };
 
-/* Is anything tried whose result is waited for after the root was opened? */
+/* Returns true if a probe is running whose result is awaited after the root was opened. */
 static bool tries_locked(const struct device *d) SKV_REQUIRES(d->lock)
 {
 	bool busy = !atomic_load(&d->files_checked);

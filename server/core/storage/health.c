@@ -114,7 +114,7 @@ void health_note(struct device *d, enum call_kind kind, int rc, const char *prob
 	atomic_store(&c->failed, rc != SKV_OK);
 }
 
-/* ---- what is logged and counted -------------------------------------------------------------- */
+/* ---- logging and counting -------------------------------------------------------------------- */
 
 static void explain(struct device *d, enum storage_fault fault, enum call_kind kind,
 		    char out[SKV_MESSAGE_MAX]) SKV_REQUIRES(d->lock)

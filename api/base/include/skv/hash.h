@@ -66,7 +66,7 @@ static inline bool skv_key_equal(struct skv_key a, struct skv_key b)
 #define SKV_KEY_HEX 32 /* digits, without the NUL */
 void skv_key_to_hex(struct skv_key key, char out[SKV_KEY_HEX + 1]);
 void skv_hex64(uint64_t v, char out[16]); /* 16 lower-case digits, without a NUL */
-/* False unless exactly 32 hex digits (either case). */
+/* Returns false unless exactly 32 hex digits (either case). */
 bool skv_key_from_hex(const char *s, size_t n, struct skv_key *out);
 
 #define SKV_SHA256 32u /* bytes */

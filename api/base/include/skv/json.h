@@ -84,7 +84,7 @@ struct skv_json_doc {
 	const char *what;                 /* SKV_JSON_SYNTAX: in words. Static. */
 };
 
-/* False after a failure. `text` need not end in a NUL. */
+/* Returns false after a failure. `text` need not end in a NUL. */
 bool skv_json_parse(struct skv_json_doc *doc, struct skv_arena *arena, const char *text, size_t n,
 		    const struct skv_json_limits *limits);
 /* Line (from 1) and column (characters before it on the line) of byte `at`. */

@@ -120,7 +120,7 @@ void skv_cond_destroy(struct skv_cond *c);
 void skv_cond_signal(struct skv_cond *c);
 void skv_cond_broadcast(struct skv_cond *c);
 void skv_cond_wait(struct skv_cond *c, struct skv_mutex *m) SKV_REQUIRES(m);
-/* False if `timeout_ms` passed first. */
+/* Returns false if `timeout_ms` passed first. */
 bool skv_cond_wait_ms(struct skv_cond *c, struct skv_mutex *m, uint64_t timeout_ms)
 	SKV_REQUIRES(m);
 

@@ -41,7 +41,7 @@ void skv_log_line(struct skv_buf *out, enum skv_log_level level, const char *com
 		  const char *message, const struct skv_log_field *fields, size_t n);
 /* Appends a JSON line with the time and these fields to `out`, for logs other than this one. */
 void skv_log_json(struct skv_buf *out, const struct skv_log_field *fields, size_t n);
-/* Does the log write JSON lines? */
+/* Returns true if the log writes JSON lines. */
 bool skv_log_is_json(void);
 /* "error" | "warn" | "info" | "debug"; false for anything else. */
 bool skv_log_level_parse(const char *s, enum skv_log_level *out);

@@ -44,7 +44,7 @@ struct kvcm_mask kvcm_mask_of(const ProtobufCMessage *block_mask);
  * masks everything. */
 int kvcm_mask_check(const struct kvcm_mask *mask, size_t n, bool exact, struct skv_error *err);
 
-/* Is key i masked out? For a checked mask. */
+/* Returns true if key i is masked out. For a checked mask. */
 static inline bool kvcm_mask_skips(const struct kvcm_mask *mask, size_t i)
 {
 	if (mask->kind == KVCM_MASK_BITS)

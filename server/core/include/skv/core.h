@@ -56,7 +56,7 @@ struct skv_core_options {
 	 * quarter of it, or later: when the journal is half as long as the checkpoint. */
 	uint64_t journal_limit;
 	/* On first ownership: take over slab directories that another copy of the store, now
-	 * stopped for good, has used since. The state counts as rolled back: free slots are not
+	 * stopped permanently, has used since. The state counts as rolled back: free slots are not
 	 * reused for session_max_ms and the grace, and blocks without a checksum are dropped. */
 	bool adopt;
 	/* Called on a thread of the core, perhaps several times, when the ownership of a partition
@@ -125,8 +125,8 @@ int skv_cluster_ready(struct skv_cluster *c, struct skv_error *err);
  * up, as by a demotion; one that may be is acquired as soon as nobody owns it. Any thread, never
  * blocks. */
 void skv_cluster_may_own(struct skv_cluster *c, uint32_t partitions);
-/* Do all groups, instances and external storages of the store have a place (decision 0050)? From
- * then on managers may share the partitions. Blocks on the store; any thread. */
+/* Checks whether all groups, instances and external storages of the store have a place (decision
+ * 0050). From then on managers may share the partitions. Blocks on the store; any thread. */
 int skv_cluster_placed(struct skv_cluster *c, bool *placed, struct skv_error *err);
 /* Is there a storage in any partition that is loaded here: the store is not a new one. Any thread.
  */
@@ -162,10 +162,10 @@ bool skv_cluster_draining(const struct skv_cluster *c);
  * not known yet), and how long this manager's lease still runs. Works on a standby too. */
 void skv_cluster_leader(struct skv_cluster *c, char self[SKV_OWNER_NAME],
 			char leader[SKV_OWNER_NAME], uint64_t *remaining_ms);
-/* Does another manager answer for a partition, for a call that came at `since_ms` (skv_now_ms of
- * the core's clock)? True if it has renewed its lease since, or a while has passed, and it is not
- * late with that and its process, if this host's, runs. False: this manager answers, or the
- * ownership may be moving: wait. */
+/* Returns true if another manager answers for a partition, for a call that arrived at `since_ms`
+ * (skv_now_ms of the core's clock): it has renewed its lease since (or a while has passed), is not
+ * late with its renewal, and its process, if on this host, runs. False: this manager answers,
+ * or the ownership may be moving: wait. */
 bool skv_cluster_owned_elsewhere(struct skv_cluster *c, uint32_t number, uint64_t since_ms);
 /* As skv_cluster_leader, of a partition. A manager has a name per partition; the part before the
  * last '.' is the same in all of them. */
@@ -174,7 +174,8 @@ void skv_cluster_partition_leader(struct skv_cluster *c, uint32_t number, char s
 /* Wall time, ms, of this manager's last check of the ownership: several times per lease, on a
  * standby too. */
 uint64_t skv_cluster_owner_seen_ms(const struct skv_cluster *c);
-/* True if it owns the partition but the last attempt to load it failed; it retries by itself. */
+/* Returns true if the manager owns the partition but the last attempt to load it failed; it retries
+ * by itself. */
 bool skv_cluster_load_fails(const struct skv_cluster *c);
 /* Waits until READY (skv_cluster_state_get) or timeout; SKV_E_TIMEOUT. */
 int skv_cluster_wait_ready(struct skv_cluster *c, uint32_t timeout_ms);
@@ -245,8 +246,9 @@ int skv_cluster_every_group(struct skv_cluster *c, const char *tenant, struct sk
 			    struct skv_group_view **out, uint32_t *n, struct skv_error *err);
 int skv_cluster_every_instance(struct skv_cluster *c, const char *tenant, struct skv_arena *a,
 			       struct skv_instance_view **out, uint32_t *n, struct skv_error *err);
-/* Do they exist? Costs no view of what is in a partition that is here. `group` (NULL: any): the
- * group that the instance must be in. SKV_OK, SKV_E_NOT_FOUND; other errors: not known. */
+/* Check whether the objects exist; make no view of objects in a partition that is here. `group`
+ * (NULL: any): the group that the instance must be in. SKV_OK, SKV_E_NOT_FOUND; other errors: not
+ * known. */
 int skv_cluster_has_instance(struct skv_cluster *c, const char *tenant, const char *id,
 			     const char *group);
 int skv_cluster_has_group(struct skv_cluster *c, const char *name);

@@ -23,7 +23,8 @@ enum skv_target_kind {
 	SKV_TARGET_MOVE,
 };
 
-/* Is an object of this kind whole in one partition, with all that calls on it look at? */
+/* Returns true if an object of this kind is whole in one partition, with all data that calls on it
+ * use. */
 static inline bool skv_target_is_of_one(enum skv_target_kind kind)
 {
 	return kind == SKV_TARGET_INSTANCE || kind == SKV_TARGET_SESSION || kind == SKV_TARGET_MOVE;

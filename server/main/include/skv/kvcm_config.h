@@ -36,7 +36,7 @@ int kvcm_config_load(struct skv_params *p, struct kvcm_command *c, int argc, cha
 void kvcm_command_destroy(struct kvcm_command *c);
 /* Usage and the table of keys. */
 void kvcm_config_help(FILE *out);
-/* True if the program is called kv_cache_manager_bin. */
+/* Returns true if the program is called kv_cache_manager_bin. */
 bool kvcm_config_is_asked(const char *argv0);
 
 /* Objects of KVCM's start-up file, as JSON of its admin service, which names some fields and values

@@ -105,8 +105,8 @@ struct skv_policy_ops {
 	/* Called when the block was chosen as above and is evicted from there. NULL: nothing to
 	 * do. */
 	void (*evicted)(void *state, const struct skv_policy_block *b, struct skv_policy_place at);
-	/* Is a block about to be born (only `hash` is valid) worth more than the one at the top
-	 * there, which would be evicted for it? NULL: always. */
+	/* Returns true if a block about to be born (only `hash` is valid) is worth more than the
+	 * one at the top there, which would be evicted for it. NULL: always. */
 	bool (*admit)(void *state, const struct skv_policy_block *b, bool last,
 		      struct skv_policy_place at);
 	/* A block (only `hash` and `use`, now, are valid) was not admitted. NULL if and only if

@@ -75,7 +75,8 @@ struct skv_api {
 	size_t n_routes;
 	size_t state_size; /* size of skv_request.state: zeroed for each call, in its arena */
 	void *ctx;         /* context of the API; NULL: none */
-	/* Does an unknown path belong to this API, whatever the prefixes? NULL: by prefix only. */
+	/* Returns true if an unknown path belongs to this API, whatever the prefixes. NULL: by
+	 * prefix only. */
 	bool (*owns)(const char *path);
 	bool slash_redirect; /* a path followed by '/' is redirected (307) to the path itself */
 
@@ -147,8 +148,8 @@ int skv_route_param(struct route_param *p, const char *name, const char *value, 
 /* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false if the path does not exist. */
 bool skv_route_allow(const struct skv_apis *apis, const char *path, char *out, size_t size);
 
-/* Is `path` unknown, but without its trailing '/' a path of an API that redirects? Then true, and
- * that path in `out`, which never begins with what clients take for a host name. */
+/* Returns true if `path` is unknown, but without its trailing '/' a path of an API that redirects.
+ * Then `out` has that path, which never begins like a host name. */
 bool skv_route_without_slash(const struct skv_apis *apis, const char *path, char *out, size_t size);
 
 /* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no

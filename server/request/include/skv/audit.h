@@ -41,7 +41,7 @@ void skv_audit_close(struct skv_audit *a);
  * at a time. */
 int skv_audit_reopen(struct skv_audit *a, struct skv_error *err);
 
-/* Must this answered call be written? Any thread; so the next two. */
+/* Returns true if this answered call must be written. Any thread; so the next two. */
 bool skv_audit_wants(const struct skv_request *c, int status);
 /* `from`: the client's address as text. */
 void skv_audit_call(struct skv_request *c, int status, const char *from);

@@ -95,7 +95,8 @@ int skv_auth_check(struct auth *a, const char *header, const struct skv_tls_peer
 /* Text of the token by which other managers of the store call this one, new with each process: 32
  * hex digits, NUL-terminated. Known after skv_auth_init. */
 const char *skv_auth_manager_token(const struct auth *a);
-/* Is it in the header? Then *out is a manager: an administrator of tenant default. Any thread. */
+/* Returns true if the header has the token of managers. Then *out is a manager: an administrator of
+ * tenant default. Any thread. */
 bool skv_auth_is_manager(const struct auth *a, const char *header, struct caller *out);
 
 /* Replaces all given tokens; n 0: removes them. SKV_E_INVALID naming "tokens[i]". Any thread. */

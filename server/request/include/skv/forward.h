@@ -62,7 +62,7 @@ struct skv_origin {
 	const char *(*header)(struct skv_request *c, const char *name); /* NULL: none */
 	/* Appends path and query as they came. */
 	void (*target)(struct skv_request *c, struct skv_buf *out);
-	/* Of gRPC: its message, which is sent on in HTTP. NULL: HTTP. */
+	/* Of gRPC: its message, which is forwarded in HTTP. NULL: HTTP. */
 	const void *(*message)(struct skv_request *c, size_t *n);
 };
 
@@ -109,8 +109,8 @@ struct skv_part {
 	struct skv_buf answer; /* valid during `join` */
 	struct forwarded *sent;
 };
-/* May this call be parted? Not if it is a part; nor if the client finds the owner itself, and
- * nothing of it is here. */
+/* Returns true if this call may be parted. Not if it is a part; nor if the client finds the owner
+ * itself, and no instance of the call is here. */
 bool skv_forward_may_part(struct skv_request *c, bool some_here);
 /* *at: the number of the part for the owner of this partition, which is added to the *n of part[],
  * if it is new. part[] has room for SKV_MAX_PARTITIONS + 1, zeroed before the first.

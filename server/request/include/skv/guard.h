@@ -43,7 +43,8 @@ struct skv_guard_try {
 
 void skv_guard_init(struct skv_guard *g, uint32_t burst);
 void skv_guard_destroy(struct skv_guard *g);
-/* False: it must not be told whether the token is right. Counts a wrong one. Any thread. */
+/* Counts a wrong token. Returns false if the answer must not reveal whether the token is right. Any
+ * thread. */
 bool skv_guard_pass(struct skv_guard *g, const struct skv_guard_try *t, uint64_t now_ms);
 
 #endif

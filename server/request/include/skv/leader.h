@@ -1,6 +1,6 @@
 /*
- * leader.h - addresses of the manager that owns a partition, if it is another one: for redirects,
- * and for calls that are sent on (skv/forward.h).
+ * leader.h - addresses of another manager that owns a partition: for redirects, and for forwarded
+ * calls (skv/forward.h).
  */
 #ifndef SKV_LEADER_H
 #define SKV_LEADER_H
@@ -28,7 +28,7 @@ struct leader_of {
 	uint64_t looked_ms;
 	bool looking;
 	struct job job;
-	struct skv_service *service; /* set with the service, for good */
+	struct skv_service *service; /* set with the service, permanently */
 };
 
 struct leader {

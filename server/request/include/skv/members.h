@@ -46,7 +46,7 @@ struct skv_members {
 	pthread_t thread;
 	bool started;
 	bool told; /* of the thread: that the store cannot be reached */
-	struct skv_mutex lock; /* of what follows */
+	struct skv_mutex lock; /* protects the following members */
 	struct skv_cond wake;
 	bool stopping;
 	bool leaving; /* the published document says that this manager is drained */

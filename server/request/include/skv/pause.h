@@ -32,7 +32,7 @@ struct skv_wait {
 struct skv_pause {
 	bool started; /* set once */
 	pthread_t thread;
-	struct skv_mutex lock; /* of what follows */
+	struct skv_mutex lock; /* protects the following members */
 	struct skv_cond wake;
 	struct skv_request *waiting;
 	bool stopping;

@@ -101,7 +101,7 @@ enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind
 /* SKV_OK if its partition is here, or its object nowhere. Else SKV_E_NOT_OWNER, SKV_E_NOT_READY:
  * the call waits, or goes on. */
 int skv_request_check_door(struct skv_request *c);
-/* Is it for one partition, which is known? */
+/* Returns true if the call is for one known partition. */
 static inline bool skv_request_is_of_one(const struct skv_request *c)
 {
 	return c->door.alone || c->door.where == SKV_THERE || c->door.where == SKV_SOON;

@@ -97,7 +97,8 @@ struct skv_service {
 	bool started;
 };
 
-/* Is it shutting down? Then nobody should wait for anything to become ready. Any thread. */
+/* Returns true while the service shuts down: then no call should wait for anything to become ready.
+ * Any thread. */
 static inline bool skv_service_ends(struct skv_service *s)
 {
 	return atomic_load(&s->leaving) || atomic_load(&s->draining);

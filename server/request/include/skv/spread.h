@@ -31,14 +31,14 @@ struct skv_spread {
 	struct skv_cluster *cluster;
 	struct skv_members *members;
 	bool shares; /* the store is made for several that write at once; else one has all */
-	bool placed; /* of the thread, as is what follows until `lock` */
+	bool placed; /* of the thread, as the following members until `lock` */
 	uint64_t asked_ms;
 	struct skv_spread_of of[SKV_MAX_PARTITIONS];
 	uint32_t given; /* the partition that was released last, + 1; 0 = taken over */
 	uint64_t given_ms;
 	pthread_t thread;
 	bool started;
-	struct skv_mutex lock; /* of what follows */
+	struct skv_mutex lock; /* protects the following members */
 	struct skv_cond wake;
 	bool stopping;
 };

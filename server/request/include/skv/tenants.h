@@ -85,7 +85,7 @@ int skv_tenants_list(struct skv_tenants *t, const char *name, const struct skv_p
 		     struct skv_arena *a, struct skv_tenant_view **out, uint32_t *n,
 		     const char **next, struct skv_error *err);
 
-/* Does the tenant name it, or nobody? Any thread. */
+/* Returns true if the tenant names the object, or no tenant does. Any thread. */
 bool skv_tenants_may_use(struct skv_tenants *t, const char *tenant, enum skv_owned kind,
 			 const char *name);
 /* Groups and storages that others name and the tenant does not, each kind in order: what its lists
@@ -117,17 +117,18 @@ uint64_t skv_tenants_max_held(struct skv_tenants *t, const char *name);
 
 /* ---- of a caller (rights.c) ------------------------------------------------------------------ */
 
-/* Is the caller of the operator's tenant? Also one who needed no token. */
+/* Returns true if the caller is of the operator's tenant, also one that needed no token. */
 bool skv_tenant_is_operator(const struct skv_request *c);
-/* May an administrator call this route, and is the tenant within its requests_per_s?
+/* Checks whether an administrator may call this route, and the tenant is within its requests_per_s.
  * SKV_E_FORBIDDEN, SKV_E_TOO_MANY, SKV_E_NOT_READY: nothing has been read yet. */
 int skv_tenant_check_route(struct skv_request *c);
-/* Does the caller see this object in lists? */
+/* Returns true if the caller sees this object in lists. */
 bool skv_tenant_sees(struct skv_request *c, enum skv_owned kind, const char *name);
-/* May the caller name it in an object of its own? SKV_E_NOT_FOUND, field "group" or "storages",
- * as if it did not exist; SKV_E_FORBIDDEN for who sees it all the same. */
+/* Checks whether the caller may name the object in an object of its own. SKV_E_NOT_FOUND, field
+ * "group" or "storages", as if it did not exist; SKV_E_FORBIDDEN for a caller that sees it all the
+ * same. */
 int skv_tenant_use(struct skv_request *c, enum skv_owned kind, const char *name);
-/* May the caller, an administrator, change it? Errors as above. */
+/* Checks whether the caller, an administrator, may change the object. Errors as above. */
 int skv_tenant_change(struct skv_request *c, enum skv_owned kind, const char *name);
 /* Checks whether the caller may make an object of this name in a namespace that all tenants share.
  * A tenant's names begin with its own name and a colon, so no tenant learns the names of others.
@@ -144,7 +145,7 @@ void skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t);
 /* Limits a page to the objects that the caller may see; valid as long as the call. Another manager
  * that asks on behalf of a tenant sees that tenant's objects. */
 void skv_tenant_page(struct skv_request *c, struct skv_page *page);
-/* May the caller, an administrator, see and change tokens of this tenant? */
+/* Returns true if the caller, an administrator, may see and change tokens of this tenant. */
 bool skv_tenant_is_own(const struct skv_request *c, const char *tenant);
 
 #endif

@@ -50,7 +50,7 @@ void skv_token_write(struct skv_buf *out, const struct auth_token *t);
 /* Room for "2027-01-31T12:00:00Z". */
 #define SKV_TIME_ROOM 32
 void skv_time_text(uint64_t s, char out[SKV_TIME_ROOM]);
-/* False: neither a date nor a time in UTC. */
+/* Returns false if the text is neither a date nor a time in UTC. */
 bool skv_time_parse(const char *text, uint64_t *s);
 
 #endif

@@ -37,7 +37,7 @@ struct workers {
 void skv_workers_init(struct workers *w, uint32_t queue_max);
 /* Makes a queue and starts its threads. */
 int skv_workers_start(struct workers *w, uint32_t queue_max, struct skv_error *err);
-/* False if the queue is full: the job was not taken. Any thread. */
+/* Returns false if the queue is full: the job was not taken. Any thread. */
 bool skv_workers_submit(struct workers *w, struct job *job, uint64_t now_ms);
 /* Runs the oldest job on the calling thread. False: there is none. */
 bool skv_workers_run_next(struct workers *w);

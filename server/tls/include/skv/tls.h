@@ -36,7 +36,7 @@ struct skv_tls_files {
 
 /* Reads the files. SKV_E_INVALID: the field is the parameter, the message names file and remedy. */
 int skv_tls_load(const struct skv_tls_files *f, struct skv_error *err);
-/* Are there certificates? */
+/* Returns true if certificates are loaded. */
 bool skv_tls_loaded(void);
 /* Reads the files again, if there are certificates; *changed (may be NULL): the certificates are
  * new. On failure the old ones stay. */

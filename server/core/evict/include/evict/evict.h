@@ -61,8 +61,8 @@ bool evict_ahead(struct partition *p, struct portion volumes, struct portion gro
 /* The same behind a start that has taken slots of the class: as many go as it took, so that a full
  * storage keeps its free slots however fast it is written. */
 void evict_behind(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t taken);
-/* Is the tenant of `w->whose` within its share of the volume with its bytes, and others have
- * blocks there? */
+/* Returns true if the tenant of `w->whose` is within its share of the volume with its bytes, and
+ * others have blocks there. */
 bool evict_below_tenant_share(struct partition *p, uint32_t volume, const struct evict_for *w);
 bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b,
 		     uint64_t now);

@@ -64,7 +64,8 @@ struct change_ops {
 	void (*undo)(struct partition *p, struct change *ch);
 	/* Frees what the kind's struct owns, not the struct itself; NULL: nothing. */
 	void (*destroy)(struct change *ch);
-	/* Does apply free slots? Then it waits until a sync covers the record. NULL: never. */
+	/* Returns true if apply frees slots; then it waits until a sync covers the record. NULL:
+	 * never. */
 	bool (*frees_slots)(const struct change *ch);
 	/* Undone as soon as the store is full; other kinds may use the store's reserve. */
 	bool makes_more;

@@ -36,7 +36,8 @@ int registry_get_instance(struct skv_arena *a, const char *key, const void *byte
 			  struct skv_instance_spec *out, uint32_t *id, struct skv_error *err);
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
 void registry_put_file(struct skv_buf *out, const struct volume_file *f);
-/* False: malformed, or from a newer version. Fills length, asked, state. */
+/* Returns false for a malformed document, or one from a newer version. Fills length, asked,
+ * state. */
 bool registry_get_file(const void *bytes, size_t n, struct volume_file *out);
 
 #endif

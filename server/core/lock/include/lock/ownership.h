@@ -105,7 +105,7 @@ struct own_input {
 	bool on;
 };
 
-/* May it be acquired now? */
+/* Returns true if the partition may be acquired now. */
 bool ownership_may_claim(const struct ownership *o, uint64_t now);
 /* Did the newest ownership end for a reason that another try here does not change? */
 bool ownership_is_hopeless(const struct ownership *o);

@@ -107,7 +107,7 @@ static inline uint32_t block_id(const struct block *b)
 	       (uint32_t)((uintptr_t)b - (uintptr_t)c - CHUNK_HEAD) / c->stride;
 }
 
-/* Is any spec of the mask at `spec` or above? For loops over a mask: a mask of 32
+/* Returns true if the mask has a spec at `spec` or above. For loops over a mask: a mask of 32
  * cannot be shifted by 32. */
 static inline bool specs_left(uint32_t mask, uint32_t spec)
 {

@@ -40,7 +40,7 @@ void damage_remove(struct partition *p, uint64_t generation);
 /* A mover checks the suspect at this place until then. */
 void damage_ask(struct partition *p, size_t at, uint64_t until);
 void damages_free(struct partition *p);
-/* Is the slot hidden? Costs nothing while none is. */
+/* Returns true if the slot is hidden. Costs nothing while none is. */
 static inline bool damage_hides(const struct partition *p, const struct slot *s)
 {
 	const struct damage *d = p->damage.n_hidden ? damage_find(p, s->generation) : NULL;

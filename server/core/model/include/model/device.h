@@ -82,7 +82,7 @@ struct device {
 	bool fresh; /* being created; a chunk size that was not given is read from the directory */
 	const struct skv_storage_ops *ops;
 
-	struct skv_mutex lock; /* taken after core->lock; protects what follows */
+	struct skv_mutex lock; /* taken after core->lock; protects the following members */
 	struct skv_cond wake;
 	pthread_t thread;
 	bool running;

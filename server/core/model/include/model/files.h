@@ -55,7 +55,7 @@ struct volume_file {
 	/* Why its bytes are missing, a constant; nothing is placed in it, its blocks are misses. */
 	const char *bad;
 	uint64_t bad_since; /* boot time ms of the first check that was certain; 0 = none was */
-	bool lost;          /* given up for good; durable */
+	bool lost;          /* given up permanently; durable */
 	/* The scan of its slots (drain.c): */
 	uint32_t pass, unit, slot;
 	bool picked;       /* something was picked in this pass */
@@ -72,7 +72,7 @@ struct volume_file {
 	uint64_t writing, pinned;
 	uint64_t saw_writing, saw_pinned; /* and in the current pass */
 };
-/* Is the slot in a readable file, and its bytes not known to be damaged? */
+/* Returns true if the slot is in a readable file, and its bytes are not known to be damaged. */
 bool slot_readable(const struct partition *p, const struct slot *s);
 
 /* Includes gone files; NULL: unknown number, or completely removed. */
@@ -84,7 +84,8 @@ int file_add(struct volume *s, const struct volume_file *f);
 int file_add_claim(struct volume *s);
 uint32_t file_next_number(const struct volume *s); /* number of the file that growth makes next */
 bool file_drains(const struct volume *s, const struct volume_file *f);
-/* Does it drain by moves, not by eviction? Not if it is lost, or the capacity takes it too. */
+/* Returns true if the file drains by moves, not by eviction. Not if it is lost, or the capacity
+ * takes it too. */
 bool file_moves(const struct volume *s, const struct volume_file *f);
 /* Restarts the scan of the file, because its blocks leave in another way than before. */
 void file_scan_again(struct volume_file *f);

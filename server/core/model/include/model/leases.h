@@ -28,7 +28,7 @@ struct lease_tally {
 };
 /* log2 of a window's length in ms. */
 uint32_t lease_shift(uint32_t longest_ms);
-/* Is a lease with this end counted? */
+/* Returns true if a lease with this end is counted. */
 bool lease_counts(const struct partition *p, uint64_t end, uint64_t now);
 void lease_moves(struct instance *inst, struct lease_tally *t, uint64_t from, uint64_t to);
 /* Moves the end of a block's lease; `before` 0 or in the past: it had none. */

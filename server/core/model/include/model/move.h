@@ -57,7 +57,7 @@ struct move {
 };
 
 struct move *move_find(const struct partition *p, struct skv_key id);
-/* Is a move of that slot of the block open? */
+/* Returns true if a move of that slot of the block is open. */
 bool move_has(const struct partition *p, const struct block *b, uint32_t spec);
 /* Returns the block if its slot is still the committed one that the move began with, else NULL.
  * Then nobody has written there since, and the mover has read the committed bytes. */

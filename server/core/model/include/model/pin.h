@@ -36,7 +36,7 @@ struct pin pin_get(const struct block *b); /* kind SKV_PIN_NONE: not pinned */
 int pins_reserve(struct pins *pins, uint32_t n);
 /* Room must be reserved. */
 void pin_set(struct partition *p, struct block *b, struct pin to);
-/* Has it committed bytes, or would have if its removal were undone? */
+/* Returns true if the block has committed bytes, or would have if its removal were undone. */
 bool pin_keeps_bytes(const struct instance *inst, const struct block *b);
 /* Bytes of blocks pinned hard or (`hard` false) soft. */
 uint64_t pinned_bytes(const struct instance *inst, bool hard);

@@ -9,7 +9,7 @@
 struct skv_error;
 struct skv_group_spec;
 
-/* Does the policy exist and support the group's settings? SKV_E_INVALID. */
+/* Checks that the policy exists and supports the group's settings. SKV_E_INVALID. */
 int policy_check(const struct skv_group_spec *g, struct skv_error *err);
 /* Sets the policy that the group's spec names; a changed policy requeues the group's blocks in
  * portions. SKV_E_NOMEM changes nothing. */

@@ -23,7 +23,7 @@ enum { EVICT_LEASED, EVICT_SOFT, EVICT_HELD, EVICT_FIRST };
 struct evict_queue {
 	struct partition *partition;
 	struct instance *inst;
-	struct evict_set *set; /* NULL: of an instance retired for good */
+	struct evict_set *set; /* NULL: of an instance retired permanently */
 	uint32_t member;       /* of the set; not while the instance is retired */
 	uint32_t volume;
 	uint32_t class_id;
@@ -101,7 +101,8 @@ void evict_followed(const struct partition *p, struct block *b);
 void evict_adopt(struct block *b, bool own);
 /* Stores what the policy decided. */
 void evict_keep(struct block *b, const struct skv_policy_block *facts);
-/* Does a queue's key still agree with whether the block has live children, if the policy cares? */
+/* Returns true if a queue's key still agrees with whether the block has live children, if the
+ * policy uses that. */
 bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t key);
 /* The key of a soft-pinned block. */
 uint64_t evict_soft_key(const struct block *b);

@@ -72,8 +72,8 @@ struct tenant_rule *rules_need(struct tenant_rules *r, const char *name);
 /* These; of other tenants `others`. SKV_E_NOMEM: some are set. One thread at a time. */
 int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t n,
 	      const struct skv_tenant_spec *others);
-/* May the tenant have one more instance, or page space? SKV_E_QUOTA, field "max_instances" or
- * "max_spaces". Any thread. */
+/* Checks whether the tenant may have another instance, or page space. SKV_E_QUOTA, field
+ * "max_instances" or "max_spaces". Any thread. */
 int rules_room(struct tenant_rules *r, const char *tenant, bool space, struct skv_error *err);
 /* Charges n blocks at `now_us`, of any clock that only grows. A second's worth passes at once; a
  * larger call passes if nothing is owed, and the excess is then owed. Returns false if the call

@@ -77,12 +77,13 @@ void session_set_due(struct partition *p, struct session *s, uint64_t at);
 void session_drop_due(struct partition *p, struct session *s); /* cancels the check */
 /* Returns a session whose check is due by now, or NULL. */
 struct session *session_first_due(struct partition *p, uint64_t now);
-/* Does a change still refer to it? */
+/* Returns true if a change still refers to the session. */
 bool session_is_named(const struct session *s);
 void session_forget_due(struct partition *p, uint64_t now);
-/* Was the block of its i-th write deleted while it was written? Not of an anonymous session. */
+/* Returns true if the block of the session's i-th write was deleted while it was written. Not of an
+ * anonymous session. */
 bool session_deleted(const struct session *s, uint32_t i);
-/* Is its i-th write the last one of a chain? */
+/* Returns true if the session's i-th write is the last one of a chain. */
 bool session_is_last(const struct session *s, uint32_t i);
 /* When writers of its uncommitted slots must have stopped. */
 uint64_t session_grace_end(const struct partition *p, const struct session *s);

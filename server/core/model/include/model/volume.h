@@ -134,7 +134,7 @@ struct geometry volume_geometry(const struct volume *sp, const struct skv_instan
 				uint32_t spec);
 /* Returns the alignment of slots whose instance is unknown (holds), in a storage without chunks. */
 uint64_t stride_align(uint64_t stride, bool numbered);
-/* Does a slot of the spec fit into the storage's slab files, alignment included? */
+/* Returns true if a slot of the spec fits into the storage's slab files, alignment included. */
 bool volume_fits(const struct volume *sp, const struct skv_instance_spec *i, uint32_t spec);
 /* The group's row for the volume, NULL: never used. */
 struct group_volume *group_in(const struct group *g, uint32_t volume);

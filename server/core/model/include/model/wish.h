@@ -42,7 +42,7 @@ struct wishes *wishes_make(void); /* NULL: out of memory */
 void wishes_free(struct wishes *w); /* NULL is allowed */
 /* `now`: boot time ms. */
 void wish_note(const struct partition *p, const struct block *b, uint64_t now);
-/* False: so many are waiting that this one is not taken up. */
+/* Returns false if too many wishes are waiting; then the wish is not taken up. */
 bool wish_ask(const struct partition *p, const struct wish *wish, uint64_t now);
 /* How many of that kind wait. */
 uint32_t wishes_waiting(const struct partition *p, enum wish_kind kind);

@@ -13,7 +13,7 @@ struct skv_core;
 uint32_t owner_step(struct skv_core *c);
 /* Loads the owned partition and goes READY. Called by the ticker. False = retry later. */
 bool owner_load(struct skv_core *c);
-/* Must owner_step be called now, before that time has passed? */
+/* Returns true if owner_step must be called now, before that time has passed. */
 bool owner_is_due(struct skv_core *c);
 /* Discards the partition, which is owned no longer: everything waiting fails with `status`. */
 void owner_drop(struct skv_core *c, int status);

@@ -17,9 +17,9 @@ struct skv_storage;
 
 /* Gives this ownership an incarnation; before the partition is loaded. */
 int claims_begin(struct skv_core *c, struct skv_error *err);
-/* Must the state be treated as rolled back? */
+/* Returns true if the state must be treated as rolled back. */
 bool claims_roll_back(struct skv_core *c);
-/* Has any directory been found in use by another copy of the store? */
+/* Returns true if any directory has been found in use by another copy of the store. */
 bool claims_refused(struct skv_core *c);
 /* Claims the directory for this ownership, or checks the claim, which writes nothing.
  * SKV_E_FOREIGN: another copy uses it. Called by the device's thread, or when the storage is

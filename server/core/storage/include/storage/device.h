@@ -47,7 +47,7 @@ bool device_healthy(const struct device *d);
 bool device_readable(const struct device *d);
 /* Logs and counts changes of health. By the ticker. */
 void devices_watch(struct skv_core *c);
-/* Can the bytes of a slot be read now, as far as is known? */
+/* Returns true if the bytes of a slot can be read now, as far as is known. */
 bool slot_serves(const struct partition *p, const struct slot *s);
 /* The file system's part of a removal. Once the file is gone it keeps
  * returning SKV_OK. */
