@@ -60,8 +60,7 @@ void db_destroy(struct db *d)
 	skv_mutex_destroy(&d->lock);
 }
 
-/* ---- errors
- * ----------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static int status_of(sqlite3 *handle)
 {
@@ -131,8 +130,7 @@ int db_fail(struct db *d, struct skv_error *err, const char *what)
 			d->handle ? sqlite3_extended_errcode(d->handle) : 0);
 }
 
-/* ---- connections
- * ------------------------------------------------------------------------------------ */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static int on_commit(void *ctx, sqlite3 *handle, const char *schema, int frames)
 {
@@ -215,8 +213,7 @@ int db_run(struct db *d, enum sql which)
 	return st ? db_done(st) : sqlite3_extended_errcode(d->handle);
 }
 
-/* ---- transactions
- * ----------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 static void rollback(struct db *d)
 {

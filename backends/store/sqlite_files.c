@@ -132,8 +132,7 @@ uint64_t files_free_bytes(const char *path)
 	return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* ---- the reserve
- * ------------------------------------------------------------------------------------ */
+/* ---- the reserve ----------------------------------------------------------------------------- */
 
 static bool write_zeros(int fd, uint64_t length)
 {

@@ -55,8 +55,7 @@ void housekeeping_kick(struct sqlite_store *s)
 	skv_mutex_unlock(&k->lock);
 }
 
-/* ---- write-ahead logs
- * ------------------------------------------------------------------------------- */
+/* ---- write-ahead logs ------------------------------------------------------------------------ */
 
 static int frames_of(const struct file *f)
 {
@@ -196,8 +195,7 @@ void housekeeping_pace(const struct file *f)
 	poll(NULL, 0, ms < PACE_MAX_MS ? ms : PACE_MAX_MS);
 }
 
-/* ---- dead rows
- * -------------------------------------------------------------------------------------- */
+/* ---- dead rows ------------------------------------------------------------------------------- */
 
 /* The end of the next step: dead rows up to *last, none when *last stays 0. */
 static int plan_step(struct db *d, uint32_t partition, uint64_t upto_seq, int64_t *first,
@@ -257,8 +255,7 @@ static int drop_rows(struct db *d, uint32_t partition, uint64_t upto_seq, bool *
 	return tx_end(d, drop_range(d, first, last, err), err);
 }
 
-/* ---- dead slices
- * ------------------------------------------------------------------------------------ */
+/* ---- dead slices ----------------------------------------------------------------------------- */
 
 /* A slice is dead when its checkpoint was begun before `h` was read and is neither the head's nor
  * the one being built. */
@@ -314,8 +311,7 @@ static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bo
 	return tx_end(d, drop_row(d, row, err), err);
 }
 
-/* ---- rounds
- * ----------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 /* Ignores a partition number of a damaged page: the round would never end. */
 static int take_partition(int64_t said, uint32_t from, uint32_t *found, struct skv_error *err)

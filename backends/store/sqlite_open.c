@@ -61,8 +61,7 @@ struct kind {
 static const struct kind main_kind = { MAIN_APPLICATION_ID, main_schema };
 static const struct kind checkpoint_kind = { CHECKPOINT_APPLICATION_ID, checkpoint_schema };
 
-/* ---- whose file is it
- * ------------------------------------------------------------------------------- */
+/* ---- whose file is it ------------------------------------------------------------------------ */
 
 static int foreign(const struct file *f, struct skv_error *err)
 {
@@ -168,8 +167,7 @@ static int claim_file(const struct file *f, const struct kind *kind, struct skv_
 	return rc == SKV_OK && !f->store->in_memory ? check_ours(f, kind, err) : rc;
 }
 
-/* ---- make it new
- * ------------------------------------------------------------------------------------ */
+/* ---- make it new ----------------------------------------------------------------------------- */
 
 static int use_wal_once(struct db *d, bool *busy, struct skv_error *err)
 {
@@ -342,8 +340,7 @@ static int open_files(struct sqlite_store *s, struct skv_error *err)
 		       : rc;
 }
 
-/* ---- open and close
- * --------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static void init_parts(struct sqlite_store *s, const struct skv_store_options *o)
 {

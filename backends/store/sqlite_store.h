@@ -161,8 +161,7 @@ struct sqlite_store {
 	struct keep keep;
 };
 
-/* ---- sqlite_db.c: connections, statements, transactions
- * ---------------------------------------------- */
+/* ---- sqlite_db.c: connections, statements, transactions -------------------------------------- */
 
 void db_init(struct db *d, struct file *f, bool full);
 /* Closes the connection if it is open; it opens again when it is next used. */
@@ -194,8 +193,7 @@ int tx_end(struct db *d, int rc, struct skv_error *err);
 int read_begin(struct db *d, struct skv_error *err);
 void read_end(struct db *d);
 
-/* ---- sqlite_open.c
- * ----------------------------------------------------------------------------------- */
+/* ---- sqlite_open.c --------------------------------------------------------------------------- */
 
 int sqlite_store_open(const struct skv_store_options *o, void **self, struct skv_error *err);
 void sqlite_store_close(void *self);
@@ -216,8 +214,7 @@ bool reserve_release(struct sqlite_store *s);
  * ownership. */
 bool reserve_only(struct sqlite_store *s);
 
-/* ---- the calls, by subject
- * ---------------------------------------------------------------------------- */
+/* ---- the calls, by subject ------------------------------------------------------------------- */
 
 int sqlite_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
 	       struct skv_error *err);
@@ -237,8 +234,7 @@ int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct skv_er
 /* Inside a transaction or a read: SKV_E_FENCED unless `fence` is the newest. */
 int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_error *err);
 
-/* ---- sqlite_copies.c
- * ----------------------------------------------------------------------------------- */
+/* ---- sqlite_copies.c ------------------------------------------------------------------------- */
 
 /* Inside the transaction that makes the other tables. */
 int copies_make(struct db *d, struct skv_error *err);
@@ -289,8 +285,7 @@ int sqlite_follow(void *self, uint32_t partition, struct skv_position *at,
 int sqlite_stats(void *self, uint32_t partition, struct skv_store_stats *out,
 		 struct skv_error *err);
 
-/* ---- sqlite_housekeeping.c: the housekeeping thread
- * ----------------------------------------------------------- */
+/* ---- sqlite_housekeeping.c: the housekeeping thread ------------------------------------------ */
 
 int housekeeping_start(struct sqlite_store *s, struct skv_error *err);
 void housekeeping_stop(struct sqlite_store *s);

@@ -144,8 +144,7 @@ void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX])
 		snprintf(out, SKV_STORE_SHOWN_MAX, "%s", text);
 }
 
-/* ---- open and close
- * --------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static bool is_complete(const struct skv_store_ops *o)
 {
@@ -221,8 +220,7 @@ const char *skv_store_name(const struct skv_store *s) { return s->ops->name; }
 
 enum skv_durability skv_store_durability(const struct skv_store *s) { return s->durability; }
 
-/* ---- registry
- * --------------------------------------------------------------------------------------- */
+/* ---- registry -------------------------------------------------------------------------------- */
 
 static int check_key(const char *key, bool may_be_empty, struct skv_error *err)
 {
@@ -335,8 +333,7 @@ int skv_store_changes(struct skv_store *s, const char *const *prefixes, size_t n
 	return rc;
 }
 
-/* ---- ownership
- * -------------------------------------------------------------------------------------- */
+/* ---- ownership ------------------------------------------------------------------------------- */
 
 static int check_lease(uint32_t partition, uint32_t ttl_ms, struct skv_error *err)
 {
@@ -394,8 +391,7 @@ int skv_store_release(struct skv_store *s, uint32_t partition, uint64_t fence,
 	return finish(s, &c, rc);
 }
 
-/* ---- journal
- * ---------------------------------------------------------------------------------------- */
+/* ---- journal --------------------------------------------------------------------------------- */
 
 int skv_store_append(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
 		     const void *bytes, size_t n, unsigned flags, struct skv_error *err)
@@ -432,8 +428,7 @@ int skv_store_sync(struct skv_store *s, uint32_t partition, struct skv_error *er
 	return finish(s, &c, s->ops->sync(s->self, partition, c.err));
 }
 
-/* ---- checkpoints and load
- * --------------------------------------------------------------------------- */
+/* ---- checkpoints and load -------------------------------------------------------------------- */
 
 int skv_store_checkpoint_begin(struct skv_store *s, uint32_t partition, uint64_t fence,
 			       uint64_t *id, struct skv_error *err)

@@ -11,8 +11,7 @@
 
 #define TENANT "{tenant}"
 
-/* ---- path
- * ------------------------------------------------------------------------------------------- */
+/* ---- path ------------------------------------------------------------------------------------ */
 
 /* The pattern with the tenant filled in, followed by `end`. */
 static bool expand(const char *pattern, const char *tenant, const char *end,

@@ -269,8 +269,7 @@ int skv_compat_publish(struct skv_compat *c, struct skv_cluster *cluster, struct
 	return kvcm_node_publish(cluster, &c->endpoint, err);
 }
 
-/* ---- shutdown
- * ------------------------------------------------------------------------------------ */
+/* ---- shutdown -------------------------------------------------------------------------------- */
 
 /* Directories of no further use; removed when the core has released them. */
 static void remember_roots(struct skv_compat *c, struct skv_cluster *cluster)

@@ -192,8 +192,7 @@ static int read_variable(struct kvcm_reading *r, const char *variable, struct sk
 		       : kvcm_note(r->notes, err, "%s: no such key; it is ignored", where);
 }
 
-/* ---- all sources
- * -------------------------------------------------------------------------------- */
+/* ---- all sources ----------------------------------------------------------------------------- */
 
 static int set_default(struct skv_params *p, enum skv_param i, const char *text,
 		       struct skv_error *err)

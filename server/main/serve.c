@@ -351,8 +351,7 @@ static void wait_for_end(struct service *s, const sigset_t *signals)
 	}
 }
 
-/* ---- shutdown
- * ----------------------------------------------------------------------------------- */
+/* ---- shutdown -------------------------------------------------------------------------------- */
 
 /* Joins the thread that began the service; false: it hangs, in a file system for example. By
  * attempts, because the wall clock of timedjoin may be set, and ThreadSanitizer does not know

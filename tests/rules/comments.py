@@ -45,6 +45,8 @@ def split(source, at, comment):
     last = comment[comment.rfind("\n") + 1 :].expandtabs(8)
     if last.strip() == "*/" and len(last) - len("*/") > len(before.expandtabs(8)) + 1:
         return "the end of a comment stands apart from its begin"
+    if re.fullmatch(r"-+ \*/", last.lstrip(" *")):
+        return "a title whose line is broken: one line, of at most 100 columns"
     return None
 
 

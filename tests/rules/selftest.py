@@ -340,6 +340,7 @@ class Rules(unittest.TestCase):
                             (right.replace("slots.", "those of a pool."), ":1: a comment begins with 'those'"),
                             (right + "int a; /* first\n\t* second */\n", ":8: a comment of several lines beside code"),
                             (right + "/* first\n * second */ int a;\n", ":8: a comment of several lines beside code"),
+                            (right + "/* ---- title\n * ------- */\n", ":8: a title whose line is broken"),
                             (right + "/* first\n\t\t\t\t*/\nint a;\n", ":8: the end of a comment stands apart")):
             self.breaks("comments", page, wrong, page + said)
             self.write(page, ends)

@@ -7,8 +7,7 @@
 
 #include "contract.h"
 
-/* ---- registry
- * --------------------------------------------------------------------------------------- */
+/* ---- registry -------------------------------------------------------------------------------- */
 
 void contract_put(struct bench *b, struct skv_store *s, const char *key, const char *text)
 {
@@ -133,8 +132,7 @@ void a_listing_can_be_ended_and_may_write(void **state)
 	skv_store_close(s);
 }
 
-/* ---- arguments
- * -------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 void bad_arguments_are_refused(void **state)
 {
@@ -202,8 +200,7 @@ void calls_are_counted(void **state)
 	skv_store_close(s);
 }
 
-/* ---- ownership
- * -------------------------------------------------------------------------------------- */
+/* ---- ownership ------------------------------------------------------------------------------- */
 
 void ownership_goes_to_one(void **state)
 {

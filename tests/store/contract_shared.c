@@ -7,8 +7,7 @@
 
 #include "contract.h"
 
-/* ---- persistence and concurrency
- * -------------------------------------------------------------------- */
+/* ---- persistence and concurrency ------------------------------------------------------------- */
 
 void a_reopened_store_has_everything(void **state)
 {

@@ -189,8 +189,7 @@ int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 	return p ? SKV_OK : SKV_E_NOMEM;
 }
 
-/* ---- load
- * ------------------------------------------------------------------------------------------- */
+/* ---- load ------------------------------------------------------------------------------------ */
 
 /* Copies the blobs from the first-th on. */
 static bool copy_refs(const struct blobs *from, size_t first, struct blobs *to)

@@ -25,8 +25,7 @@ static int no_memory(struct skv_error *err)
 	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-/* ---- bytes
- * ------------------------------------------------------------------------------------------ */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 struct blob *blob_make(const void *bytes, size_t n)
 {
@@ -62,8 +61,7 @@ void blobs_clear(struct blobs *b)
 	*b = (struct blobs){ 0 };
 }
 
-/* ---- stores
- * ----------------------------------------------------------------------------------------- */
+/* ---- stores ---------------------------------------------------------------------------------- */
 
 static struct memory *memory_make(const char *name)
 {
@@ -174,8 +172,7 @@ static void memory_close(void *self)
 	skv_free(h);
 }
 
-/* ---- registry
- * --------------------------------------------------------------------------------------- */
+/* ---- registry -------------------------------------------------------------------------------- */
 
 /* Where `key` is or would be. */
 static size_t entry_place_locked(const struct memory *m, const char *key, bool *found)
@@ -338,8 +335,7 @@ static int memory_registry_list(void *self, const char *prefix, skv_registry_fn 
 	return listing_deliver(&b, fn, ctx, err);
 }
 
-/* ---- ownership
- * -------------------------------------------------------------------------------------- */
+/* ---- ownership ------------------------------------------------------------------------------- */
 
 struct part *part_find_locked(struct memory *m, uint32_t number)
 {

@@ -68,8 +68,7 @@ static bool step(void)
 
 static sqlite3_file *real_of(sqlite3_file *f) { return ((struct shim *)f)->real; }
 
-/* ---- images
- * ----------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static void mark_dirty(struct tracked *t, int64_t at, int64_t end)
 {
@@ -151,8 +150,7 @@ static void forget(struct tracked **at)
 	free(t);
 }
 
-/* ---- file methods
- * ----------------------------------------------------------------------------------- */
+/* ---- file methods ---------------------------------------------------------------------------- */
 
 static int shim_close(sqlite3_file *f)
 {
@@ -306,8 +304,7 @@ static const sqlite3_io_methods methods = {
 	.xShmUnmap = shim_shm_unmap,
 };
 
-/* ---- VFS methods
- * ------------------------------------------------------------------------------------ */
+/* ---- VFS methods ----------------------------------------------------------------------------- */
 
 static int vfs_open(sqlite3_vfs *v, const char *path, sqlite3_file *f, int flags, int *out)
 {
@@ -368,8 +365,7 @@ static void register_vfs(void)
 		abort();
 }
 
-/* ---- direction
- * -------------------------------------------------------------------------------------- */
+/* ---- direction ------------------------------------------------------------------------------- */
 
 void powerloss_reset(void)
 {

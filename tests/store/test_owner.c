@@ -257,8 +257,7 @@ static void a_lease_of_another_host_is_waited_out(void **state)
 	skv_store_close(s);
 }
 
-/* ---- another process is frozen inside a transaction
- * --------------------------------------------------- */
+/* ---- another process is frozen inside a transaction ------------------------------------------ */
 
 /* Runs a child's write transaction on a file of the store; true when it has the lock. */
 static bool lock_file(struct bench *b, const char *tail)

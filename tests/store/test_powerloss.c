@@ -121,8 +121,7 @@ static int play(struct skv_store *s, const struct script *p, struct ledger *l, u
 	return rc;
 }
 
-/* ---- afterwards
- * ------------------------------------------------------------------------------------- */
+/* ---- afterwards ------------------------------------------------------------------------------ */
 
 struct found {
 	const struct script *p;
@@ -210,8 +209,7 @@ static void check_after(struct bench *b, const struct script *p, const struct le
 	check_sound(b, "-checkpoint");
 }
 
-/* ---- loops
- * ------------------------------------------------------------------------------------------ */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 static void fresh_files(struct bench *b)
 {

@@ -78,8 +78,7 @@ static void refused(struct bench *b, const char *tail, int status, const char *w
 	free(after);
 }
 
-/* ---- whose file
- * ------------------------------------------------------------------------------------- */
+/* ---- whose file ------------------------------------------------------------------------------ */
 
 static void files_are_private(void **state)
 {
@@ -262,8 +261,7 @@ static void a_crowd_of_processes_makes_one_store(void **state)
 	assert_int_equal(bench_ask(b, "", "SELECT count(*) FROM store"), 1);
 }
 
-/* ---- damage
- * ----------------------------------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static int any_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 {
@@ -389,8 +387,7 @@ static void damaged_pages_are_corrupt(void **state)
 	skv_store_close(s);
 }
 
-/* ---- housekeeping
- * ----------------------------------------------------------------------------------- */
+/* ---- housekeeping ---------------------------------------------------------------------------- */
 
 static void wait_for(struct bench *b, const char *tail, const char *sql, int64_t want)
 {

@@ -23,8 +23,7 @@ bool skv_name_valid(const char *s, size_t n);
  * in all ("Qwen/Qwen3-32B", as on Hugging Face). Never a file's path. */
 bool skv_model_name_valid(const char *s, size_t n);
 
-/* ---- administered objects
- * ------------------------------------------------------------------------ */
+/* ---- administered objects -------------------------------------------------------------------- */
 
 /* A named place for blocks. `name`, `type`, `root`, `unit`, `file_size` never change; `capacity`
  * may grow, the others may change. */
@@ -862,8 +861,7 @@ struct skv_want_res {
 	uint32_t count[SKV_WANT_OUTCOMES]; /* how many of each */
 };
 
-/* ---- views
- * ------------------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 struct skv_block_view {
 	struct skv_key key;

@@ -208,8 +208,7 @@ static inline uint64_t skv_storage_edge(const struct skv_storage_ops *ops, uint6
 int skv_storage_probe(struct skv_storage *s, enum skv_probe what, struct skv_storage_health *out,
 		      struct skv_error *err);
 
-/* ---- client files
- * -------------------------------------------------------------------------------- */
+/* ---- client files ---------------------------------------------------------------------------- */
 
 /* Stats a client's file at `path` below the directory `dir`; from `dir` on no symbolic link is
  * followed. `below`: an open directory that contains `dir`; -1: `dir` is an absolute path. The
@@ -246,8 +245,7 @@ void skv_file_looker_close(struct skv_file_looker *l); /* NULL is allowed */
 int skv_file_looker_look(struct skv_file_looker *l, const char *dir, const char *path,
 			 struct skv_file_look *out, struct skv_error *err);
 
-/* ---- for display
- * --------------------------------------------------------------------------------- */
+/* ---- for display ----------------------------------------------------------------------------- */
 
 /* Superblock of any directory or slab file; opened below an open directory, following no symbolic
  * link. */

@@ -155,8 +155,7 @@ static void stop_threads(struct skv_core *c)
 	c->committing = false;
 }
 
-/* ---- events from lower layers
- * ----------------------------------------------------------------------- */
+/* ---- events from lower layers ---------------------------------------------------------------- */
 
 static void step_storages(struct skv_core *c)
 {
@@ -200,8 +199,7 @@ static const struct core_events events = {
 	.unlocking = tenants_tell,
 };
 
-/* ---- creation and shutdown
- * ---------------------------------------------------------------------------- */
+/* ---- creation and shutdown ------------------------------------------------------------------- */
 
 int one_create(const struct skv_core_options *o, const struct one_place *at, struct skv_core **out,
 	       struct skv_error *err)

@@ -46,8 +46,7 @@
 
 enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
 
-/* ---- passes
- * ------------------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 /* Does it live on from its copies, until movers give it another place (ops/heal.c)? */
 static bool lives_on(const struct partition *p, const struct block *b)

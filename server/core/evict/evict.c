@@ -175,8 +175,7 @@ static struct first first_in(const struct partition *p, const struct scope *c,
 	return best;
 }
 
-/* ---- members with shares
- * ------------------------------------------------------------------------------ */
+/* ---- members with shares --------------------------------------------------------------------- */
 
 /* The candidate at i may be less over its share than those below it. */
 static void sift_down(struct evict_set *set, uint32_t i)

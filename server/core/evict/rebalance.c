@@ -302,8 +302,7 @@ bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id,
 	return coming;
 }
 
-/* ---- a class that only evicts its own blocks
- * ------------------------------------------------------------- */
+/* ---- a class that only evicts its own blocks ------------------------------------------------- */
 
 void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, const struct block *b,
 		    uint64_t now)

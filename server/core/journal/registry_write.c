@@ -57,8 +57,7 @@ int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t v
 	return fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
 }
 
-/* ---- numbers and secrets
- * -------------------------------------------------------------------------------- */
+/* ---- numbers and secrets --------------------------------------------------------------------- */
 
 /* The number in the document, 1 if there is none; *version is its version, for the write of the
  * next number. */

@@ -199,8 +199,7 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 	return SKV_PENDING;
 }
 
-/* ---- one attempt
- * --------------------------------------------------------------------------------- */
+/* ---- one attempt ----------------------------------------------------------------------------- */
 
 static bool too_late(const struct partition *p, const struct start_op *op)
 {

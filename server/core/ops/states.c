@@ -21,8 +21,7 @@
 #include <model/table.h>
 
 #include <assert.h>
-/* ---- one block
- * ---------------------------------------------------------------------------------------------- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 static int view_block(struct partition *p, const struct instance *inst, const struct block *b,
 		      struct skv_block_view *out, struct skv_arena *a)

@@ -528,8 +528,7 @@ bool owner_load(struct skv_core *c)
 	return true;
 }
 
-/* ---- administration
- * -------------------------------------------------------------------------------------- */
+/* ---- administration -------------------------------------------------------------------------- */
 
 int one_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
 {

@@ -146,8 +146,7 @@ static int find_owner(struct skv_core *c, const struct skv_storage_owner *o, str
 	return rc;
 }
 
-/* ---- this ownership's incarnation
- * --------------------------------------------------------------------- */
+/* ---- this ownership's incarnation ------------------------------------------------------------ */
 
 static bool incarnation_now(struct skv_core *c, struct skv_storage_owner *out)
 {
@@ -580,8 +579,7 @@ static int look_again(struct device *d, const struct skv_storage_owner *mine, st
 	return rc;
 }
 
-/* ---- names no longer needed
- * -------------------------------------------------------------------------- */
+/* ---- names no longer needed ------------------------------------------------------------------ */
 
 static uint64_t least_of(struct device *d)
 {

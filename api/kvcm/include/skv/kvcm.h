@@ -62,8 +62,7 @@ int kvcm_mask_finish(const struct kvcm_mask *mask, struct skv_arena *a, struct s
  * (0: all, n: none), else as bits. NULL if out of memory. */
 void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct skv_arena *a);
 
-/* ---- storages and locations
- * ---------------------------------------------------------------------------- */
+/* ---- storages and locations ------------------------------------------------------------------ */
 
 /* The StorageType of a core type (ST_UNSPECIFIED if none) and its URI scheme (never NULL). */
 int kvcm_storage_type(const char *core_type);
