@@ -107,7 +107,7 @@ static int check_held(const struct skv_pool *p, const struct slab *s, uint64_t *
 	return SKV_OK;
 }
 
-/* In each segment: free slots come last, and none is dead unless some slot is in use. */
+/* Checks each segment: free slots come last, and none is dead unless some slot is in use. */
 static int check_segments(const struct slab *s, struct skv_error *err)
 {
 	uint32_t per = s->class->per_segment, dead = 0;

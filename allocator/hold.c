@@ -91,7 +91,7 @@ static uint32_t hold_for(struct skv_pool *p, const struct slab *s, uint32_t firs
 	return p->last_hold;
 }
 
-/* Busy slots become those of hold `id`. The caller keeps the count of used ones. */
+/* Marks busy slots as those of hold `id`. The caller keeps the count of used ones. */
 static void mark(struct skv_pool *p, struct slab *s, struct skv_run run, uint32_t id,
 		 uint64_t until)
 {

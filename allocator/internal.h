@@ -62,7 +62,7 @@ struct pool_class {
 	uint32_t least, most, order;
 	uint64_t units; /* of its slabs */
 	uint64_t stride;
-	uint64_t align;       /* bytes of a segment, if there are any */
+	uint64_t align;       /* bytes of a segment, 0 if not segmented */
 	uint32_t per_segment; /* slots; 0 = none */
 	uint64_t free; /* free slots in listed slabs */
 	/* Slots that slabs of this class would have in the free blocks; updated in units.c. */
@@ -120,7 +120,7 @@ struct skv_pool {
 	struct pool_unit *parked_blocks[ORDERS];
 	uint64_t frozen_units;
 	uint64_t frozen_until;
-	size_t thaw_at; /* place in files[] where thawing goes on */
+	size_t thaw_at; /* position in files[] where thawing continues */
 	/* File whose blocks are left out of every class's unit_slots for now. */
 	const struct pool_file *moving;
 
@@ -145,7 +145,7 @@ struct skv_pool {
 	uint32_t *heap;      /* indices of holds, the earliest first */
 	size_t n_heap;
 	size_t cap_heap;
-	uint64_t overflow_slots; /* held without an entry, for want of memory */
+	uint64_t overflow_slots; /* held without an entry, for lack of memory */
 	uint64_t overflow_until;
 };
 
@@ -166,7 +166,7 @@ int skv_file_add(struct skv_pool *p, uint32_t id, uint64_t length);
 void skv_files_destroy(struct skv_pool *p);
 /* Parks the file's free blocks, or (`on` false) returns them to the others. */
 void skv_file_park(struct skv_pool *p, struct pool_file *f, bool on);
-/* Forgets a file all of whose units are free. */
+/* Forgets a file without used units. */
 void skv_file_forget(struct skv_pool *p, struct pool_file *f);
 /* The slab of the first unit from *unit on that is in one, and *unit behind it;
  * NULL: none before `end`. */

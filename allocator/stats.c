@@ -96,7 +96,7 @@ void skv_pool_stats(const struct skv_pool *p, struct skv_pool_stats *out)
 		st.used_bytes += s->used * s->class->stride;
 		st.held_bytes += s->held * s->class->stride;
 		st.dead_bytes += s->dead * s->class->stride;
-		/* The bound says which slabs can be skipped. */
+		/* The bound identifies slabs that can be skipped. */
 		if (s->longest > st.largest_free_run)
 			st.largest_free_run = u64_max(st.largest_free_run, skv_slab_longest(s));
 	}

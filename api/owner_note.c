@@ -14,7 +14,7 @@ void skv_owner_note_write(const struct skv_owner_note *n, char out[SKV_NOTE_MAX]
 		 n->url[0] ? " " : "", n->url);
 }
 
-/* Decimal digits, at most `most`; *text moves behind them. */
+/* Reads decimal digits, at most `most`; moves *text after them. */
 static bool read_number(const char **text, uint64_t most, uint64_t *out)
 {
 	const char *s = *text;

@@ -128,7 +128,7 @@ void skv_rwlock_read_unlock(struct skv_rwlock *l) SKV_NO_LOCK_CHECK
 	MUST(pthread_rwlock_unlock(own_stripe(l)));
 }
 
-/* By the writer whose turn it is. */
+/* Takes the stripes. Caller: the writer whose turn it is. */
 static void take_stripes(struct skv_rwlock *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
@@ -161,8 +161,7 @@ void skv_rwlock_write_unlock(struct skv_rwlock *l) SKV_NO_LOCK_CHECK
 	MUST(pthread_mutex_unlock(&l->turn));
 }
 
-/* A stripe that is unlocked belongs to those who wait for it, so it cannot be locked again past
- * them. */
+/* An unlocked stripe belongs to its waiters, so it cannot be locked again before them. */
 void skv_rwlock_write_pause(struct skv_rwlock *l)
 {
 	if (!MUST(!skv_rwlock_write_held(l)))

@@ -148,7 +148,7 @@ static void put_number(struct skv_buf *b, const struct skv_log_field *f)
 		skv_buf_printf(b, "%" PRIu64, f->number);
 }
 
-/* The rest of a JSON line that has begun. */
+/* Appends the remaining fields of a begun JSON line. */
 static void put_json_fields(struct skv_buf *b, const struct skv_log_field *fields, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -215,7 +215,7 @@ void skv_log_fields(enum skv_log_level level, const char *component, const char 
 		return;
 	skv_log_line(&b, level, component, message, fields, n);
 	if (!b.failed && write(sink.fd, b.data, b.len) < 0) {
-		/* Nowhere left to say it. */
+		/* No other place to report the failure. */
 	}
 	skv_buf_destroy(&b);
 }

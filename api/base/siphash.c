@@ -15,7 +15,7 @@
 #define GROUPS (SKV_KEY_LANES / WIDTH)
 typedef uint64_t lanes __attribute__((vector_size(8 * WIDTH)));
 
-#define FEW 3u /* strings that are hashed faster one after the other */
+#define FEW 3u /* strings that are hashed faster one by one */
 
 struct sip {
 	lanes v[4];

@@ -47,7 +47,7 @@ struct answer {
 	bool too_large;
 	int grpc_status;
 	struct curl_slist *headers; /* of the request */
-	struct curl_slist *plain;   /* of the one to hedge_url */
+	struct curl_slist *plain;   /* of the request to hedge_url */
 	char *why;                  /* of its handle (http_set_common) */
 	const char *wanted;         /* a header; NULL: none */
 	char got[SKV_HTTP_WANTED_MAX];
@@ -94,7 +94,7 @@ static const char *usual_ca_file(void)
 	static const char *const usual[] = {
 		"/etc/ssl/certs/ca-certificates.crt",                /* Debian, Ubuntu, Alpine */
 		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* RHEL and its kin */
-		"/etc/pki/tls/certs/ca-bundle.crt",                  /* older ones */
+		"/etc/pki/tls/certs/ca-bundle.crt",                  /* older distributions */
 		"/etc/ssl/ca-bundle.pem",                            /* SUSE */
 		"/etc/ssl/cert.pem",
 	};
@@ -434,7 +434,7 @@ static bool send_one(CURLM *multi, struct race *x, int i)
 	return x->begun[i];
 }
 
-/* The number of the request whose answer counts. */
+/* Returns the number of the request whose answer counts. */
 static int run_race(struct connection *c, const struct skv_http *h,
 		    const struct skv_http_request *r, struct race *x)
 {

@@ -43,7 +43,7 @@ struct row {
 	uint32_t n;
 	uint32_t column[SKV_MAX_SPECS];
 	const struct skv_location *loc; /* of all columns */
-	const struct skv_location *first; /* the first that is there */
+	const struct skv_location *first; /* the first present location */
 	const char *status;
 	uint64_t created_us;
 };
@@ -89,7 +89,7 @@ static bool look(const struct kvcm_locations *l, uint32_t i, struct row *out)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Copies what the buffer holds. */
+/* Copies the buffer's contents. */
 static struct piece keep(struct writer *w, struct skv_buf *text)
 {
 	struct piece piece = { NULL, text->len };

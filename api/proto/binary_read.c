@@ -88,7 +88,7 @@ static bool skip_group(struct skv_proto_in *in, struct skv_rd *r, uint32_t numbe
 	return f.number == number || cut(in, "a group ends that did not begin");
 }
 
-/* The next field; there are bytes. */
+/* Reads the next field; there are bytes. */
 static bool next_field(struct skv_proto_in *in, struct skv_rd *r, struct field *f, unsigned depth)
 {
 	uint64_t tag = varint(r), n;

@@ -147,7 +147,7 @@ static inline void pass_row(struct walk *w)
 	w->l += w->step;
 }
 
-/* Goes on to a located row, unless it is at one. False: there is none. */
+/* Moves to a located row, unless it is at one. False: there is none. */
 static inline bool find_row(struct walk *w)
 {
 	while (w->left > 0 && *w->mark != w->located)
@@ -332,8 +332,8 @@ static void put_columns(struct skv_buf *b, bool json, uint32_t num, const char *
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Misses, hits, misses, hits ...; the last ones only if they are hits. Returns how many hits there
- * are. */
+/* Writes misses, hits, misses, hits ...; the last ones only if they are hits. Returns the number of
+ * hits. */
 static uint32_t put_hits(struct skv_buf *b, bool json, const struct skv_lookup_res *r)
 {
 	uint32_t n = r->n_keys, hits = 0;

@@ -156,7 +156,7 @@ static bool wrong_type(struct skv_jdoc *d, const struct skv_jat *at, const char 
 	return false;
 }
 
-/* Fails unless the value is there and of the type. */
+/* Fails unless the value exists and has the type. */
 static inline bool is(struct skv_jdoc *d, const struct skv_jat *at, enum skv_json_type type,
 		      const char *wanted)
 {

@@ -45,7 +45,8 @@ static void read_key(struct skv_jdoc *d, const struct skv_jat *at, enum skv_key_
 		*out = skv_jat_key_hex(d, at);
 }
 
-/* The one field of `names` that is there; .v NULL if none is, or (a failure) more than one. */
+/* Returns the field of `names` that is present; .v NULL if none is, or (a failure) more than
+ * one. */
 static struct skv_jat one_of(struct skv_jdoc *d, const struct skv_jat *object,
 			     const char *const names[3], enum skv_key_form *form)
 {

@@ -10,7 +10,7 @@
 
 #include "table.h"
 
-/* Ends with NULL: those of messages_access.c. */
+/* Tables of messages_access.c; ends with NULL. */
 extern const struct skv_table *const skv_access_tables[];
 /* Messages of moves.c and of cluster.c. */
 extern const struct skv_table *const skv_move_tables[];
@@ -20,7 +20,7 @@ enum {
 	REQUIRED = SKV_FIELD_REQUIRED,
 	SIZE = SKV_FIELD_SIZE | SKV_FIELD_BYTES,
 	SHORT = SKV_FIELD_SHORT,
-	/* A number of an object that need not be told. */
+	/* A number of an object that may be omitted. */
 	OPTIONAL = SKV_FIELD_SHORT | SKV_FIELD_SIZE,
 	BYTES = SKV_FIELD_SHORT | SKV_FIELD_SIZE | SKV_FIELD_BYTES, /* the same of bytes */
 	PRESENT = SKV_FIELD_PRESENT,

@@ -17,9 +17,9 @@ extern const char *const skv_session_states[]; /* of enum skv_session_state */
 /* Reads exactly one of keys, keys_int, keys_hex of `object`: 1..SKV_MAX_KEYS of them, none
  * twice. */
 const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *object, uint32_t *n);
-/* Fails if one of these is there. */
+/* Fails if one of these fields is present. */
 void skv_jat_no_keys(struct skv_jdoc *d, const struct skv_jat *object);
-/* Reads parent, parent_int or parent_hex, if one is there. */
+/* Reads parent, parent_int or parent_hex, if one is present. */
 bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv_key *out);
 
 /* ---- location.c ------------------------------------------------------------------------------ */

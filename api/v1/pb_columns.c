@@ -117,7 +117,7 @@ struct column {
 	struct skv_location *loc;
 	const uint32_t *rows;
 	uint32_t n;       /* rows */
-	uint32_t n_there; /* of them, locations that are there */
+	uint32_t n_there; /* number of present locations among them */
 	uint32_t n_files;
 	size_t n_sums;
 	uint32_t n_summed; /* locations with a checksum */
@@ -220,7 +220,7 @@ static void read_runs(struct skv_pbdoc *d, struct skv_rd r, struct column *c)
 			    c->n);
 }
 
-/* The next location that is there, from c->rows[*at] on. There is one: the caller counts. */
+/* Returns the next present location, from c->rows[*at] on. There is one: the caller counts. */
 static inline struct skv_location *next_there(const struct column *c, uint32_t *at)
 {
 	SKV_CHECK(*at < c->n);

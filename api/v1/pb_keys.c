@@ -67,7 +67,7 @@ static struct skv_key text_key(struct skv_pbdoc *d, const struct pb_field *f, co
 	return skv_key_from_string(d->in->secret, (const char *)f->p, f->n);
 }
 
-/* Texts of one length, one after the other. What stands between them is ASCII: all of them are
+/* Texts of equal length, one after the other. The bytes between them are ASCII: all of them are
  * UTF-8 if the whole is. */
 static bool are_text_keys(const struct skv_pbdoc *d, const struct pb_field *f, size_t n)
 {
@@ -97,7 +97,7 @@ static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_ke
 	skv_key_batch_end(&batch);
 }
 
-/* Which of the forms came; fails unless exactly one did. */
+/* Returns the form that was sent; fails unless exactly one was. */
 static enum skv_key_form form_of(struct skv_pbdoc *d, const struct skv_pbkeys *k, size_t *n)
 {
 	enum skv_key_form form = k->raw_len  ? SKV_KEYS_HEX

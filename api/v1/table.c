@@ -229,7 +229,8 @@ bool skv_field_twice(const struct skv_field *f, const void *message, uint32_t i)
 void skv_table_defaults(const struct skv_table *t, const struct skv_v1_in *in, void *message)
 {
 	memset(message, 0, t->size);
-	for (uint32_t i = 0; i < t->n; i++) /* before rows that belong to a part: its name, say */
+	/* Before rows that belong to a part, for example its name. */
+	for (uint32_t i = 0; i < t->n; i++)
 		if (t->fields[i].kind == SKV_KIND_PART)
 			skv_table_defaults(t->fields[i].of, in, (char *)message + t->fields[i].at);
 	for (uint32_t i = 0; i < t->n; i++) {

@@ -55,7 +55,7 @@ enum {
 	SKV_FIELD_PRESENT = 8,
 	SKV_FIELD_MEND = 16,    /* human-readable text: JSON has '?' for bytes that are not UTF-8 */
 	SKV_FIELD_UNIQUE = 32,  /* no two elements have the same first field, a name */
-	SKV_FIELD_FIRST = 64,   /* is read before the others ... */
+	SKV_FIELD_FIRST = 64,   /* is read before the other fields ... */
 	SKV_FIELD_BYTES = 256,  /* a SIZE that counts bytes, for the OpenAPI document */
 	SKV_FIELD_NOT = 512,    /* a bool, of which protobuf has the opposite */
 	/* ... or after them: `may_be_empty` or `check` needs the other fields. */
@@ -221,7 +221,7 @@ int skv_table_lay_json(const struct skv_table *t, const struct skv_v1_in *in, co
 		       size_t n, void *message, struct skv_error *err);
 int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
 		      size_t n, void *out, struct skv_error *err);
-/* Refused beyond that many fields, those of messages inside counted. */
+/* Limit of fields, including those of messages inside. */
 #define SKV_TABLE_PB_FIELDS 4096u
 void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message);
 /* Writes a message; `keys`: the values of its KEYS, in the caller's form; NULL if there are

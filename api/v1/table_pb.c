@@ -236,7 +236,7 @@ static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const 
 		skv_field_set_text(row, message, strlen(text) < row->width ? text : "");
 }
 
-/* `seen` gets a bit for each row that came. */
+/* Stores a field. `seen` gets a bit for each received row. */
 static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message,
 		  uint64_t *seen)
 {
@@ -394,8 +394,8 @@ static void judge_field(struct skv_pbdoc *d, const struct skv_field *row, void *
 	}
 }
 
-/* `seen`: the rows that came; of an element of an array all: what a part lacks is told by its own
- * rows. */
+/* Checks the rows. `seen`: the received rows; of an element of an array all: the rows of a part
+ * report its missing fields. */
 static void judge(struct skv_pbdoc *d, const struct skv_table *t, void *message, uint64_t seen)
 {
 	char why[SKV_MESSAGE_MAX];

@@ -21,7 +21,7 @@
 
 #define CONNECT_MS 1000u
 #define READ_BYTES ((size_t)64 << 10)
-#define OUT_BYTES ((size_t)256 << 10)     /* frames made ahead of what the socket takes */
+#define OUT_BYTES ((size_t)256 << 10)     /* frames made ahead of the socket */
 #define CONNECTION_WINDOW (16u << 20)     /* bytes of all answers on their way */
 #define STREAM_WINDOW (1u << 20)
 #define READ_ROUNDS 16                    /* reads before callers get their turn */

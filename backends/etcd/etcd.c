@@ -149,7 +149,7 @@ static int give_up_locked(struct skv_etcd *c, struct etcd_call *call, uint32_t t
 	return unknown ? SKV_E_UNKNOWN_OUTCOME : SKV_E_STORE_IO;
 }
 
-/* The one message of an answer. */
+/* Takes the only message of an answer. */
 static bool take_message(struct etcd_call *call, struct skv_buf *bytes, struct skv_rd *message)
 {
 	const struct skv_buf *in = &call->in;

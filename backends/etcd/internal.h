@@ -44,7 +44,7 @@ struct etcd_call {
 	bool is_watch;
 
 	enum etcd_state state; /* lock */
-	bool abandoned;        /* lock: nobody waits for it any more */
+	bool abandoned;        /* lock: no caller waits for the call any more */
 	bool sent;             /* lock: the whole request was handed to the connection */
 	size_t withheld;       /* watch: bytes that its server may not send again yet */
 	struct skv_cond done;
@@ -58,8 +58,8 @@ struct etcd_call {
 	struct skv_buf in;      /* framed answer, or a watch's unfinished message */
 	bool too_long;          /* the answer is over SKV_ETCD_ANSWER_MAX */
 
-	unsigned http;          /* status of the answer, 0: none came */
-	int grpc;               /* -1: none came */
+	unsigned http;          /* status of the answer, 0: no answer */
+	int grpc;               /* -1: no answer */
 	uint32_t h2_error;      /* reason of the stream's end */
 	bool lost; /* the connection ended before the answer: `message` gives the reason */
 	char message[ETCD_MESSAGE_MAX];
@@ -68,10 +68,10 @@ struct etcd_call {
 };
 
 struct etcd_conn {
-	int fd; /* -1: there is none */
+	int fd; /* -1: not connected */
 	struct skv_net_session *tls;
 	nghttp2_session *h2;
-	struct skv_buf out; /* frames; those from out_at on are still to be written */
+	struct skv_buf out; /* frames; bytes from out_at on are still to be written */
 	size_t out_at;
 	bool wants_write;   /* the socket is full */
 	bool draining;      /* no new calls: the server leaves, or has no leader */
@@ -139,7 +139,7 @@ void etcd_wake(struct skv_etcd *c);
 void etcd_set_prefix(struct skv_buf *b);
 /* Checks a linearizable answer against those before it; `least`: the client's revision when the
  * call began. A client whose cluster went back refuses every later answer: newer writes may have
- * passed the revision that was lost, but what was lost does not come back. */
+ * passed the lost revision, but the lost writes do not come back. */
 int etcd_check_history(struct skv_etcd *c, uint64_t cluster_id, uint64_t revision, uint64_t least,
 		       struct skv_error *err);
 

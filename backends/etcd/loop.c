@@ -146,7 +146,7 @@ void etcd_call_ended(struct skv_etcd *c, struct etcd_call *call)
 		return;
 	}
 	v = etcd_judge(c, call, &err);
-	if (v == ETCD_LEAVE) /* other calls wait there for a leader that is gone */
+	if (v == ETCD_LEAVE) /* other calls wait there for a lost leader */
 		etcd_broken(c, "%s", err.message);
 	if (v == ETCD_LOGIN && call->token == c->token_number)
 		c->logged_in = false;
@@ -320,7 +320,7 @@ static uint64_t queue_due(struct skv_etcd *c)
 	return waits && due < c->login_us ? c->login_us : due;
 }
 
-/* Ends what waits for a login that was refused. */
+/* Ends the calls that wait for a refused login. */
 static void refuse_all(struct skv_etcd *c, uint64_t now)
 {
 	struct etcd_call *call;

@@ -16,7 +16,7 @@
 
 static const struct etcd_method watch_method = { .path = "/etcdserverpb.Watch/Watch" };
 
-/* A message as it came. */
+/* A message as received. */
 struct note {
 	struct note *next;
 	uint32_t skip;     /* events at its beginning that have arrived before */
@@ -32,9 +32,9 @@ struct skv_etcd_watch {
 	/* lock */
 	struct note *first, *last;
 	size_t queued;       /* bytes of them */
-	uint64_t next;       /* revision that the stream goes on from; 0: the newest */
+	uint64_t next;       /* revision from which the stream resumes; 0: the newest */
 	uint64_t n_next;     /* events of it that have arrived */
-	uint64_t n_skip;     /* of these, what a resumed stream sends again */
+	uint64_t n_skip;     /* number of these that a resumed stream sends again */
 	bool ended;          /* with call->err */
 	struct skv_cond more;
 
@@ -170,7 +170,7 @@ static bool take_cancel(struct etcd_call *call, const struct response *r)
 	return false;
 }
 
-/* Moves the place behind this message's events. */
+/* Moves the position after this message's events. */
 static void move_place(struct skv_etcd_watch *w, const struct response *r, uint32_t skip)
 {
 	if (r->events == 0) { /* progress */
@@ -195,7 +195,7 @@ static bool take_response(struct skv_etcd_watch *w, const uint8_t *p, size_t n)
 	if (r.canceled || r.compacted > 0)
 		return take_cancel(w->call, &r);
 	if (w->c->cluster_id && r.header.cluster_id != w->c->cluster_id) {
-		w->c->conn.draining = true; /* another cluster's: calls say so */
+		w->c->conn.draining = true; /* another cluster's: calls report it */
 		return false;
 	}
 	if (r.created && w->next == 0)

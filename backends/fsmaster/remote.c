@@ -27,7 +27,7 @@
 #include <skv/mem.h>
 #include <skv/v1_json.h>
 
-#define BRIEF_MS 4500u /* less than what the core takes for a hang */
+#define BRIEF_MS 4500u /* less than the core's limit for a hang */
 #define LONG_MS 60000u /* a file whose space must be written */
 #define LEAST_MS 500u  /* for one fs-master */
 #define TOKEN_MAX 512u

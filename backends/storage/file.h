@@ -74,7 +74,7 @@ int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_S
 /* probe.c */
 
 /* A small synced write inside the root, and its link, where that is missing. SKV_E_NO_SPACE when it
- * failed for want of room only. Chunked storages have several files for it, used in `turn`. */
+ * failed for lack of room only. Chunked storages have several files for it, used in `turn`. */
 int skv_probe_write(const struct file_storage *s, int dir, unsigned turn, struct skv_error *err);
 /* Enters the root and reads a small file: the marker, or another of chunked storages. */
 int skv_probe_read(struct file_storage *s, int *dir, struct skv_error *err);

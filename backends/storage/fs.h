@@ -76,8 +76,8 @@ int skv_fs_temp_open(int dir, struct skv_fs_temp *t);
 int skv_fs_temp_publish(int dir, struct skv_fs_temp *t, const char *name);
 /* Removes the file and closes t->fd. */
 void skv_fs_temp_drop(int dir, struct skv_fs_temp *t);
-/* Removes temporary files whose makers are dead. What cannot be removed
- * stays for the next sweep. */
+/* Removes temporary files whose makers are dead. Files that cannot be removed stay for the next
+ * sweep. */
 void skv_fs_sweep(int dir);
 
 #endif

@@ -30,7 +30,7 @@
 #include <skv/mem.h>
 
 #define PROBE_FILE ".slabkv-probe" /* and with a digit, of chunked storages */
-#define ROOT_MODE 0770 /* less what the umask takes */
+#define ROOT_MODE 0770 /* without the bits of the umask */
 #define MARKER_LOOKS_MS 200 /* between two looks at a damaged marker */
 #define SETTLED_S 2 /* a file changed longer ago has another time after its next change */
 

@@ -104,7 +104,7 @@ static void note_locked(struct etcd_store *s, const struct skv_etcd_event *e) SK
 		note_document_locked(s, rest, n, e);
 }
 
-/* Nothing that the watch has told is certain. */
+/* Marks everything that the watch has reported as uncertain. */
 static void doubt_locked(struct etcd_store *s) SKV_REQUIRES(s->lock)
 {
 	s->look.began_us = 0;

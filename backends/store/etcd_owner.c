@@ -262,7 +262,7 @@ static int look(struct etcd_store *s, struct skv_error *err)
 /* A claim of a partition, as it was decided. */
 struct claim {
 	uint32_t partition;
-	uint64_t mod;                 /* of P/e/N; 0: nobody owns it */
+	uint64_t mod;                 /* of P/e/N; 0: no owner */
 	struct etcd_owner old, mine;
 	bool compare_manager;         /* the old owner's lease must be the one that was read */
 	bool last_of_old;             /* the old manager has nothing else: its lease is removed */
@@ -552,7 +552,8 @@ int etcd_release(void *self, uint32_t partition, uint64_t fence, struct skv_erro
 	return rc == SKV_OK ? own(s, partition, 0, err) : rc;
 }
 
-/* Of what this handle has acquired and not released, does it still have anything, by the rows? */
+/* Returns true if this handle, by the rows, still has any partition that it acquired and did not
+ * release. */
 static bool owns_any(struct etcd_store *s)
 {
 	const struct etcd_row *row;
@@ -573,7 +574,7 @@ void etcd_leave(struct etcd_store *s)
 	struct etcd_key k;
 	const struct skv_etcd_op del = etcd_delete(etcd_key(s, &k, "m/%s", s->manager));
 
-	if (s->look.ttl_ms && !owns_any(s)) /* a failure leaves 80 bytes, which harm nobody */
+	if (s->look.ttl_ms && !owns_any(s)) /* a failure leaves 80 harmless bytes */
 		(void)skv_etcd_run(s->client, &del, &a, NULL);
 	skv_etcd_answer_free(&a);
 }

@@ -183,7 +183,7 @@ static int add(struct lister *l, const struct skv_etcd_kv *kv, struct skv_error 
 	return SKV_OK;
 }
 
-/* Adds a page; *more: there are others. */
+/* Adds a page; *more: further pages exist. */
 static int list_page(struct lister *l, bool *more, struct skv_error *err)
 {
 	struct skv_etcd_answer a = { 0 };

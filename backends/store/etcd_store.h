@@ -43,7 +43,7 @@
 #define ETCD_SETTLE_MS 10000u     /* how long an unknown outcome is looked into */
 #define ETCD_INDEX_ENTRY 20u      /* bytes of a slice in the index: where, length, checksum */
 #define ETCD_CHECKPOINT_MAX (64u << 20) /* bytes of a checkpoint inside etcd */
-#define ETCD_KEYS_MAX 4096u       /* keys read at once, if their values are small */
+#define ETCD_KEYS_MAX 4096u       /* keys read in one call, if their values are small */
 
 /* ---- etcd_url.c ------------------------------------------------------------------------------ */
 
@@ -93,7 +93,7 @@ struct etcd_head {
 	uint64_t index_at; /* where the index begins, and the slices end */
 	uint32_t slices;
 	struct skv_key index_sum;
-	uint64_t seq, total; /* up to which the checkpoint goes */
+	uint64_t seq, total; /* end of the checkpoint */
 	struct skv_key chain;
 };
 
@@ -135,9 +135,9 @@ struct etcd_draft {
 		uint64_t sum;
 	} *slices;
 	size_t n_slices, cap_slices;
-	uint64_t length; /* bytes written, those of the buffer included */
+	uint64_t length; /* bytes written, including those of the buffer */
 	int fd;          /* -1: inside etcd */
-	struct skv_buf piece; /* inside etcd: what is not put yet */
+	struct skv_buf piece; /* inside etcd: bytes that are not put yet */
 };
 
 /* A partition as this handle knows it; never freed before the handle. */
@@ -209,7 +209,7 @@ struct etcd_store {
 		uint64_t whole_since_ms; /* the first read after one that failed; 0: none failed */
 		bool failed;             /* the newest read */
 		bool looking;
-		uint32_t ttl_ms; /* the longest lease asked for */
+		uint32_t ttl_ms; /* the longest requested lease */
 		bool renewing;
 		uint64_t renewals, renewed; /* begun, and ended */
 		int rc;                     /* of the newest that ended */
@@ -282,8 +282,8 @@ int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format
 /* Notes the events that have arrived; opens the watch if there is none. Local. */
 void etcd_news_poll_locked(struct etcd_store *s) SKV_REQUIRES(s->lock);
 void etcd_news_close(struct etcd_store *s);
-/* Adds to *found what has changed behind revision *at, which becomes that of the newest change.
- * False: nobody knows all of it. */
+/* Adds the changes after revision *at to *found, and moves *at to the newest change. Returns false
+ * if some changes are unknown. */
 bool etcd_news_changes(struct etcd_store *s, const char *const *prefixes, size_t n, uint64_t *at,
 		       struct skv_buf *found);
 

@@ -18,7 +18,7 @@
 #include "etcd_store.h"
 
 #define PAUSE_MS 20u  /* between two tries */
-#define TRY_MS 400u   /* a member whose leader died keeps a call for 7 s before it says so */
+#define TRY_MS 400u   /* a member whose leader died keeps a call for 7 s before it reports that */
 #define ELECTION_MS 2000u /* after which tries last longer: etcd is slow, and not electing */
 #define SLOW_MS 1000u
 #define READ_MS 4000u /* a read: large answers take their time */

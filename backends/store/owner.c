@@ -214,7 +214,7 @@ bool skv_owner_is_dead(const char *owner)
 	bool gone;
 	int fd;
 
-	/* Zeros stand for "unknown", which is equal to nothing. */
+	/* Zeros mean "unknown", which is equal to nothing. */
 	if (!parse_owner(owner, &o) || strcmp(o.host, me.host) != 0 ||
 	    strcmp(o.boot_id, me.boot_id) != 0 || strspn(me.boot_id, "0") == 36 ||
 	    o.pid_space == 0 || o.pid_space != me.pid_space)

@@ -248,7 +248,7 @@ int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms
 
 	if (rc != SKV_E_STORE_FULL || !reserve_release(s))
 		return rc;
-	skv_error_clear(err); /* lookups go on where the disk is full */
+	skv_error_clear(err); /* lookups continue while the disk is full */
 	return renew_once(s, partition, fence, ttl_ms, err);
 }
 

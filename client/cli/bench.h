@@ -25,7 +25,7 @@ struct skv_bench_api {
 	const char *op_names; /* for the message about a wrong --ops */
 	/* Registers instance b->name in the group of that name, with blocks of b->slot_bytes. */
 	int (*register_instance)(struct skv_bench *b, struct slabkv_error *err);
-	/* Releases what the calls keep in c->own; or NULL. */
+	/* Releases the objects that calls keep in c->own; or NULL. */
 	void (*close)(struct skv_bench_call *c);
 };
 
@@ -44,7 +44,7 @@ struct skv_bench {
 	double seconds;
 	/* Blocks a second that all threads ask for together; 0 = as many as they can. */
 	uint64_t rate;
-	double hits; /* part of the keys of a lookup that are there */
+	double hits; /* share of present keys in a lookup */
 	enum slabkv_mode mode;
 	bool scatter; /* a lookup's keys lie all over the population, not side by side */
 	bool text; /* keys are texts of SKV_BENCH_TEXT characters, not numbers */
@@ -61,13 +61,13 @@ struct skv_bench {
 	uint64_t max_blocks;
 	uint64_t data_bytes;
 	const char *storage; /* of --data */
-	long manager_pid;    /* 0 = not told */
+	long manager_pid;    /* 0 = not reported */
 	/* of the run */
 	char name[64];	     /* of storage, group and instance */
 	uint32_t keys;	     /* of the running operation */
 	uint64_t block_bytes; /* of the running data operation */
 	atomic_bool stop;
-	atomic_ullong next_id; /* the next block that nobody has made */
+	atomic_ullong next_id; /* the next block number never used */
 	atomic_ullong made;    /* blocks that the running operation made or removed */
 	uint64_t stock;        /* first block of what `delete` may remove, or `get` read */
 	uint64_t stock_end;
@@ -85,7 +85,7 @@ struct skv_bench_call {
 	const char **strings;
 	struct skv_bench_moves *moves; /* data: those of this thread (bench_data.c) */
 	uint64_t turn; /* a number that no other call of the run has */
-	uint64_t begin_us;            /* in: now; out: when what it counts began */
+	uint64_t begin_us;            /* in: now; out: begin of the counted time */
 	uint64_t first_us, second_us; /* durations of the two halves, if any */
 	uint64_t asked, done; /* blocks that should be there or be made; that were */
 	uint64_t bytes, ios;
@@ -97,7 +97,7 @@ struct skv_bench_op {
 	const char *option; /* for --ops */
 	const char *halves[2]; /* names of the two halves, or NULL */
 	bool data; /* moves bytes */
-	/* Makes what the operation needs, unmeasured; or NULL. */
+	/* Makes the objects that the operation needs, unmeasured; or NULL. */
 	int (*prepare)(struct skv_bench *b, struct slabkv_error *err);
 	/* Makes a call. Returns SLABKV_OK, or the error that is then in c->err. */
 	int (*call)(struct skv_bench_call *c);
@@ -126,9 +126,9 @@ extern const struct skv_bench_api skv_bench_native;
 
 /* Adds the operation of b->api with this name to b->ops. False when there is none, or no room. */
 bool skv_bench_op_add(struct skv_bench *b, const char *option);
-/* Fills c->ids with b->keys blocks that a lookup asks for; how many of them are there. */
+/* Fills c->ids with b->keys blocks for a lookup; returns the number of present ones. */
 uint32_t skv_bench_name_hits(struct skv_bench_call *c);
-/* Fills c->ids with n blocks that nobody has made. */
+/* Fills c->ids with n new block numbers. */
 void skv_bench_name_fresh(struct skv_bench_call *c, uint32_t n);
 
 /* Storage of type null (or, with --data, an existing one), group, instance, the blocks that lookups

@@ -264,7 +264,7 @@ static int call_get(struct skv_bench_call *c)
 	uint64_t ranges = (c->b->put_to - c->b->put_from) / c->b->keys;
 	uint64_t first = c->b->put_from + c->turn * 7919 % ranges * c->b->keys;
 
-	/* put went by whole calls of as many keys */
+	/* put made whole calls of as many keys */
 	assert((c->b->put_to - c->b->put_from) % c->b->keys == 0);
 	assert(first >= c->b->put_from && first + c->b->keys <= c->b->put_to);
 	return submit(c, SLABKV_OP_GET, first);

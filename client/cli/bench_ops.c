@@ -248,7 +248,7 @@ static int call_delete(struct skv_bench_call *c)
 		atomic_store(&c->b->stop, true);
 		return SLABKV_OK;
 	}
-	assert(first >= c->b->population); /* not what lookups should find */
+	assert(first >= c->b->population); /* outside the blocks that lookups find */
 	for (uint32_t i = 0; i < c->b->keys; i++)
 		c->ids[i] = first + i;
 	keys = names(c, c->b->keys);

@@ -100,7 +100,7 @@ static bool take_pid(const char *text, void *pid)
 	return true;
 }
 
-/* Fills in what no option set. */
+/* Fills in the options that were not set. */
 static void set_defaults(struct skv_bench *b)
 {
 	const bool any_op = b->n_ops == 0;
@@ -139,7 +139,7 @@ int skv_bench_options(struct skv_bench *b, int argc, char **argv)
 		{ "text", SKV_CLI_FLAG, &b->text, 0, 0, NULL, NULL },
 		{ "checksums", SKV_CLI_FLAG, &b->checksums, 0, 0, NULL, NULL },
 		{ "independent", SKV_CLI_FLAG, &b->independent, 0, 0, NULL, NULL },
-		/* the manager knows which there are */
+		/* the manager knows the policies */
 		{ "policy", SKV_CLI_TEXT, &b->policy, 0, 0, NULL, NULL },
 		{ "full", SKV_CLI_FLAG, &b->full, 0, 0, NULL, NULL },
 		{ "keep", SKV_CLI_FLAG, &b->keep, 0, 0, NULL, NULL },

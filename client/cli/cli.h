@@ -24,7 +24,7 @@ enum skv_exit {
 	SKV_EXIT_USAGE = 2,       /* wrong options, or a local file that cannot be used */
 	SKV_EXIT_UNREACHABLE = 3, /* no manager answered */
 	SKV_EXIT_REFUSED = 4,     /* the manager said no, or the storage cannot be used here */
-	SKV_EXIT_MISMATCH = 5,    /* bytes differ from what was written */
+	SKV_EXIT_MISMATCH = 5,    /* bytes differ from the written ones */
 };
 
 #define SKV_CLI_LIST_MAX 64
@@ -143,8 +143,9 @@ struct skv_cli_target;
 int skv_cli_parse(struct skv_cli *cli, int argc, char **argv, const struct skv_cli_option *options,
 		  struct skv_cli_target *t);
 
-/* Before something is destroyed: `fmt` says what the command would do ("deletes ..."). 0 with
- * --yes, or when the person at the terminal says so; else SKV_EXIT_USAGE after printing. */
+/* Asks for confirmation before a destructive command: `fmt` describes its effect ("deletes ...").
+ * Returns 0 with --yes, or if the user confirms at the terminal; else SKV_EXIT_USAGE after
+ * printing. */
 int skv_cli_confirm(const struct skv_cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The nearest of the words offered so far, if any is near enough to be meant. Begin with { 0 }. */
@@ -201,8 +202,8 @@ int skv_cli_open(const struct skv_cli *cli, const struct slabkv_options *o, stru
  * code. */
 int skv_cli_fail(const struct skv_cli *cli, const struct slabkv_error *err);
 int skv_cli_exit_of(int status);
-/* Prints what went wrong where there is no error of the library: to stderr, with --json as an
- * object. `code` is one word. */
+/* Prints an error that is not the library's: to stderr, with --json as an object. `code` is one
+ * word. */
 void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Changes an object by FIELD=VALUE words, which are changed, too; with --json prints it. Values of

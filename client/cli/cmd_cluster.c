@@ -21,14 +21,14 @@
 struct member {
 	const char *url;
 	const char *id;
-	struct slabkv *kv; /* NULL: it cannot be asked */
+	struct slabkv *kv; /* NULL: the manager cannot be asked */
 	json_t *view;      /* NULL: no answer */
 };
 
 struct members {
 	struct member v[MEMBERS];
 	size_t n;
-	json_t *list; /* the first answer, whose strings they are */
+	json_t *list; /* the first answer, which owns the strings */
 };
 
 static int open_one(const struct skv_cli *cli, const char *url, struct slabkv **out)

@@ -20,13 +20,13 @@
 
 #include <skv/clock.h>
 
-#define IDLE_MS 500u     /* between questions when there is nothing to move */
+#define IDLE_MS 500u     /* pause between requests when there is nothing to move */
 #define TELL_MS 10000u   /* between lines of progress */
-#define ONCE_MS 5000u    /* --once ends when there was nothing to move so long */
+#define ONCE_MS 5000u    /* --once ends after this time without anything to move */
 #define DEADLINE_MS 60000u
 #define MOST_SLOTS 128u
 #define SLICES 4u        /* of a second, which a limit is kept in */
-#define SCRUB_LIMIT (100ull << 20) /* bytes a second, unless told otherwise */
+#define SCRUB_LIMIT (100ull << 20) /* bytes per second, by default */
 #define SCRUB_OLDER_S (7 * 86400ull)
 
 struct mover {
@@ -40,10 +40,10 @@ struct mover {
 	struct { uint64_t right, bytes, damaged, unread; } checked; /* in all */
 	uint64_t left_bytes; /* of the scrub, as of the last round */
 	uint64_t slot;  /* bytes of one, as of the last round; 0 = not known yet */
-	uint64_t moved, failed, mismatches, bytes; /* since told */
+	uint64_t moved, failed, mismatches, bytes; /* since the last report */
 	uint64_t told_us;
 	uint64_t all_moved, all_failed, all_bytes;
-	bool complained; /* of a manager that does not answer; told once */
+	bool complained; /* of a manager that does not answer; reported once */
 };
 
 static volatile sig_atomic_t ending;
@@ -71,7 +71,7 @@ static void stand_back(void)
 	(void)syscall(SYS_ioprio_set, whoever, 0, idle);
 }
 
-/* Ends early when it is told to end. */
+/* Waits; ends early on a signal to end. */
 static void rest(uint64_t ms)
 {
 	const uint64_t until = skv_now_us() + ms * 1000;
@@ -270,7 +270,7 @@ static int run(struct mover *m)
 	stand_back();
 	rc = work(m);
 	slabkv_close(m->kv);
-	assert(m->moved == 0 && m->failed == 0); /* all is told */
+	assert(m->moved == 0 && m->failed == 0); /* all is reported */
 	return rc;
 }
 

@@ -17,7 +17,7 @@
 
 #define EDGE UINT64_C(4096) /* header and trailer of a file, and the alignment of whole pages */
 #define FILE_MAX (UINT64_C(1) << 46)
-#define FREE_PERCENT 2u /* of the manager: what eviction keeps free */
+#define FREE_PERCENT 2u /* the manager's eviction keeps this part free */
 
 struct wish {
 	const char *model, *dtype;

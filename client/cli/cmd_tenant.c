@@ -51,7 +51,7 @@ static bool is_use(const char *field)
 	return false;
 }
 
-/* Limits without use are told as they are. */
+/* Prints limits without a usage unchanged. */
 static bool is_beside(const char *field)
 {
 	return strncmp(field, "max_", 4) == 0 && is_use(field + 4);

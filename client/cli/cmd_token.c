@@ -242,7 +242,8 @@ static bool take_role(const char *text, void *to)
 
 static bool take_expiry(const char *text, void *to) { return parse_expiry(text, to); }
 
-/* `action` asks a manager; `name` is of a token, NULL for a list: the page that the words say. */
+/* Calls a manager with `action`; `name` is of a token, NULL for a list: the page that the arguments
+ * select. */
 static int ask(struct skv_cli *cli, const char *action, struct token_options *o, char **words,
 	       int n)
 {

@@ -15,7 +15,7 @@ struct kv_layout {
 	/* Of these: attention over all tokens, over a window, and layers whose state does not grow
 	 * with the tokens (linear attention, Mamba, convolutions). */
 	uint32_t full, sliding, linear;
-	uint32_t window;    /* tokens; 0: none, or not told */
+	uint32_t window;    /* tokens; 0: none, or unknown */
 	uint32_t kv_heads;  /* MLA: 1 */
 	uint32_t head_dim;  /* MLA: kv_lora_rank + qk_rope_head_dim */
 	uint32_t indexer;   /* sparse attention keeps keys of so many elements besides; 0: none */
@@ -29,7 +29,7 @@ const char *kv_layout_read(const json_t *config, const char *dtype, struct kv_la
 			   char why[200]);
 /* Bytes of a token: of the whole model, and of one of `tp` ranks. */
 uint64_t kv_layout_token_bytes(const struct kv_layout *l);
-/* 0: the heads cannot be divided among so many ranks. */
+/* Returns 0 if the heads cannot be divided among that many ranks. */
 uint64_t kv_layout_rank_bytes(const struct kv_layout *l, uint32_t tp);
 
 #endif

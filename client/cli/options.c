@@ -125,7 +125,7 @@ int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value)
 		cli->timeout_ms = (uint32_t)n;
 		return SKV_EXIT_OK;
 	case SKV_OPT_ENGINE:
-		cli->engine = value; /* the library knows which there are */
+		cli->engine = value; /* the library knows the engines */
 		return SKV_EXIT_OK;
 	case 'o':
 		return set_option(cli, value);

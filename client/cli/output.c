@@ -381,7 +381,7 @@ static void tell_placements(struct slabkv *kv, const char *id)
 	slabkv_free(text);
 }
 
-/* A group that is there stays as it is. */
+/* An existing group stays unchanged. */
 static int make_group(struct slabkv *kv, const char *name, const char *storage,
 		      struct slabkv_error *err)
 {

@@ -24,11 +24,11 @@ struct skv_pages {
 	struct skv_cli *cli;
 	struct slabkv *kv;
 	const char *tenant;
-	struct skv_pages_space spaces[SKV_PAGES_SPACES_MAX]; /* asked for */
+	struct skv_pages_space spaces[SKV_PAGES_SPACES_MAX]; /* the requested spaces */
 	uint32_t n_spaces;                                   /* 0: all */
 	uint32_t portion; /* keys of one call */
 	struct skv_arena arena; /* of the newest answer */
-	uint64_t told_us;       /* when progress was last told */
+	uint64_t told_us;       /* time of the last progress report */
 };
 
 /* "0:kv", or "0", which is the same. The namespace points into `text`. */
@@ -42,12 +42,12 @@ int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body,
 /* Begins a body that names the space. */
 void skv_pages_body(const struct skv_pages *p, const struct skv_pages_space *s,
 		    struct skv_buf *out);
-/* An integer of an object, 0 if there is none. */
+/* Returns an integer of an object, or 0 if there is none. */
 uint64_t skv_pages_u64(const struct skv_json_node *object, const char *name);
-/* Tells once a second how far it is, on stderr. */
+/* Prints its progress on stderr once a second. */
 void skv_pages_progress(struct skv_pages *p, const char *what, const struct skv_pages_space *s,
 			uint64_t done, uint64_t of);
-/* A scalar as it stood in some JSON text. */
+/* Writes a scalar as it was in some JSON text. */
 void skv_pages_put_scalar(struct skv_buf *out, const struct skv_json_node *v);
 /* All spaces of the tenant, by the manager's list. */
 int skv_pages_find(struct skv_pages *p, struct skv_pages_space *out, uint32_t *n,

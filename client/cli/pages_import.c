@@ -286,7 +286,7 @@ static int import_entries(struct skv_pages *p, const struct skv_json_node *root,
 			sent = true;
 			rc = send_entry(p, &v[i], &body);
 		}
-	/* includes what was done before a failure */
+	/* includes the work before a failure */
 	told = sent || rc == SKV_EXIT_OK ? report(p, v, root->n) : rc;
 	for (uint32_t i = 0; v && i < root->n; i++)
 		skv_free(v[i].page);

@@ -16,9 +16,9 @@ struct skv_replay_counts {
 	uint64_t requests;
 	uint64_t blocks;      /* references in the trace */
 	uint64_t prefix_hits; /* leading blocks that lookup named */
-	uint64_t exists;      /* behind the first miss, there all the same */
+	uint64_t exists;      /* present after the first miss */
 	uint64_t verified;    /* blocks read of which every byte was right */
-	uint64_t read_misses; /* named by lookup, but gone or late when read */
+	uint64_t read_misses; /* found by lookup, but gone or late when read */
 	uint64_t read_errors;
 	uint64_t mismatches;
 	uint64_t written;
@@ -52,7 +52,7 @@ struct skv_replay {
 	uint64_t requests;
 	double speed; /* 0 = as fast as possible */
 	uint32_t lease_ms; /* of lookups; SLABKV_LEASE_DEFAULT = the manager's */
-	const char *hits_path; /* NULL: no file of what each request found */
+	const char *hits_path; /* NULL: no file with the hits of each request */
 	FILE *hits_file;       /* open since before the first request */
 	struct skv_replay_hits *hits; /* [trace.n], one thread each */
 	/* progress; any thread */

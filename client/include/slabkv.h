@@ -510,7 +510,7 @@ enum slabkv_result {
 	SLABKV_GONE,      /* deleted, or did not exist */
 	SLABKV_CANCELLED, /* not started */
 	/* slabkv_put with SLABKV_PUT_SELECTIVE only */
-	SLABKV_NOT_ADMITTED, /* not stored: worth less than what it would replace */
+	SLABKV_NOT_ADMITTED, /* not stored: worth less than the block it would replace */
 	/* slabkv_put */
 	/* Not stored: it was deleted, or all of its instance, while it was written or waited for
 	 * room. */
@@ -632,9 +632,9 @@ struct slabkv_move_options {
 };
 struct slabkv_moved {
 	size_t size;    /* as above */
-	uint32_t taken; /* slots; 0: there is nothing to move now */
+	uint32_t taken; /* slots; 0: nothing to move now */
 	uint32_t moved;
-	uint32_t failed; /* not copied, or their blocks went meanwhile */
+	uint32_t failed; /* not copied, or their blocks were removed meanwhile */
 	uint32_t mismatches; /* of these: bytes that had another checksum */
 	uint64_t bytes; /* bytes copied; 0 unless a block was moved */
 	bool checks; /* the slots were verified only: `moved` counts those that are right */
@@ -747,12 +747,13 @@ enum slabkv_outcome {
 	SLABKV_START_WRITE,  /* write the locations with length > 0, then finish */
 	SLABKV_START_EXISTS, /* already committed */
 	SLABKV_START_BUSY,   /* being written by another open session */
-	SLABKV_START_NOT_ADMITTED, /* with SLABKV_PUT_SELECTIVE only: not stored; go on without */
+	/* With SLABKV_PUT_SELECTIVE only: not stored; continue without storing it. */
+	SLABKV_START_NOT_ADMITTED,
 };
 
 /* Result of slabkv_start. */
 struct slabkv_session {
-	char id[33]; /* "" when there is nothing to write: no finish needed */
+	char id[33]; /* "" if nothing is to be written: no finish needed */
 	uint32_t n_keys;
 	uint32_t n_specs;
 	const char *const *specs; /* names of the columns, always in the instance's order */

@@ -222,7 +222,7 @@ static int refuse(struct skv_error *err, uint32_t i, const char *member, const c
 	return skv_fail(err, SKV_E_INVALID, member, "operation %u: %s", i, why);
 }
 
-/* `before`: the one before it in the submit, or NULL. */
+/* `before`: the previous one in the submit, or NULL. */
 static int check_op(const struct slabkv_op *op, const struct skv_async_op *before, uint32_t i,
 		    struct skv_error *err)
 {

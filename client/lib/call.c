@@ -164,7 +164,7 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 	skv_buf_clear(&a->body);
 	a->sent_ms = skv_now_ms(kv->clock);
 	rc = skv_http_do(kv->http, &q, &a->body, &http_status, err);
-	if (hedged && kv->owners) { /* only an owner's answer counts: the other one hangs */
+	if (hedged && kv->owners) { /* only an owner's answer counts: the hedged one hangs */
 		skv_owners_forget(kv->owners, NULL, r->at);
 		forward_for_some_time(kv);
 	}

@@ -163,7 +163,7 @@ static void test_shorter_slabs_when_nothing_else_is_left(void **state)
 	skv_pool_destroy(p);
 }
 
-/* A window whose only slot the header takes is no use, and is passed over. */
+/* A window whose only slot the header takes is no use, and is skipped. */
 static void test_windows_without_a_slot(void **state)
 {
 	struct skv_pool *p = make_pool(4096, 1, 1);

@@ -397,7 +397,7 @@ static void test_splice(void **state)
 	tools_close(&t);
 }
 
-/* Texts that are no UTF-8 are mended on the way out; behind other bytes no comma comes first. */
+/* Texts that are no UTF-8 are repaired on the way out; behind other bytes no comma comes first. */
 static void test_out(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /*
  * test_core_bad_files.c - slab files that are lost, cut or damaged while the manager runs or before
- * it starts: each costs its own blocks; mended, found again, given up after a minute with a
+ * it starts: each costs its own blocks; repaired, found again, given up after a minute with a
  * witness, or on request; never while a mount flaps.
  *
  * A core without threads on files in a real directory; openat and pread fail

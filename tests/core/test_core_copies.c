@@ -68,7 +68,7 @@ DIR *fdopendir(int fd)
 
 static void on_hopeless(void *ctx, int why)
 {
-	/* another copy, or a journal that is not that of the registry: a restart mends neither */
+	/* another copy, or a journal that is not that of the registry: a restart repairs neither */
 	assert_true(why == SKV_E_FOREIGN || why == SKV_E_UNAVAILABLE);
 	((struct copy *)ctx)->hopeless = true;
 }

@@ -168,7 +168,7 @@ static uint64_t later_at_each_reading(void *self)
 	return atomic_fetch_add(&((struct skv_fake_clock *)self)->now, 1);
 }
 
-/* While a new file is being made nothing is evicted for want of it, however late a start reads the
+/* While a new file is being made nothing is evicted for lack of it, however late a start reads the
  * clock. */
 static void test_growth_spares_blocks(void **state)
 {
@@ -455,7 +455,7 @@ static uint32_t files_of(const char *storage)
 	return v->files;
 }
 
-/* A storage has files too small for the blocks: it is passed over, and does not grow for them. */
+/* A storage has files too small for the blocks: it is skipped, and does not grow for them. */
 static void test_too_small_a_storage(void **state)
 {
 	struct skv_start_res res;

@@ -498,8 +498,8 @@ static void all_is_changed(void **state)
 
 /* ---- somebody is away ------------------------------------------------------------------------ */
 
-/* The error is a sentence that names the partition; nothing is left out, or made by half for
- * good. */
+/* The error is a sentence that names the partition; nothing is left out, or made by half
+ * permanently. */
 static void an_owner_that_is_away_is_named(void **state)
 {
 	struct managers *m = *state;

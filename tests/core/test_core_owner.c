@@ -193,9 +193,9 @@ static uint32_t tick_until(struct env *a, const int *told)
 	return ms;
 }
 
-/* A store that refuses the acquire for good is not asked for ever, nor for nothing: callers learn
- * that it is the store, whoever runs the manager that a restart does not help, and it goes on when
- * somebody has repaired it. What may pass by itself is waited for. */
+/* A store that refuses the acquire permanently is not asked for ever, nor for nothing: callers
+ * learn that it is the store, whoever runs the manager that a restart does not help, and it goes on
+ * when somebody has repaired it. What may pass by itself is waited for. */
 static void a_barred_store_is_not_asked_for_ever(void **state)
 {
 	static const int lasting[] = { SKV_E_UNAVAILABLE, SKV_E_CORRUPT, SKV_E_FORBIDDEN };

@@ -191,7 +191,7 @@ static int remove_root(void **state)
 	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Chunks of 1 MiB and blocks of 100 KiB: ten slots in a segment, which come free together. */
+/* Chunks of 1 MiB and blocks of 100 KiB: ten slots in a segment, which become free together. */
 static void test_segments_come_free(void **state)
 {
 	enum { PUTS = 600 };

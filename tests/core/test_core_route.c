@@ -553,7 +553,7 @@ static void the_lead_knows_where_names_are(void **state)
 	assert_int_equal(match_one(e, e->cluster, "nobody"), SKV_E_NOT_FOUND);
 	assert_int_equal(skv_cluster_group_delete(e->cluster, "nobody", &e->err), SKV_E_NOT_FOUND);
 	assert_int_equal(env_instance(e, "x", "nobody", &spec, 1), SKV_E_NOT_FOUND);
-	/* made where few are, and for good: its owner does it */
+	/* made where few are, and permanently: its owner does it */
 	assert_int_equal(env_group(e, "d", 0, "s"), SKV_OK);
 	assert_int_equal(env_group(e, "e", 0, "s"), SKV_OK);
 	is_of(e, env_group(e, "f", 0, "s"), SKV_TARGET_GROUP, "f", MISSING);

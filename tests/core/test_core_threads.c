@@ -214,7 +214,7 @@ static struct shared *open_all(unsigned chains, uint64_t journal, bool slow_stor
 	s->e.o.clock = NULL;
 	s->e.o.owner_lease_ms = 2000;
 	s->e.o.journal_limit = journal; /* checkpoints run beside */
-	/* The partition is loaded again and again: slots held then come free soon. */
+	/* The partition is loaded again and again: slots held then become free soon. */
 	if (slow_store) {
 		s->e.o.lease_max_ms = s->e.o.lease_default_ms = 20;
 		s->e.o.session_default_ms = 200;

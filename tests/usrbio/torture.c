@@ -43,7 +43,7 @@ struct scenario {
 	const char *storm; /* for `gale` of `gale` + 5 steps; NULL: as ever */
 	int gale;
 	/* With a handle that gives up what the storm holds back; without the pool, for what is
-	 * given up in it stays away for good. */
+	 * given up in it stays away permanently. */
 	bool impatient;
 	/* So many steps the daemon dies, and is another one at the next; 0: never. */
 	int restart_every;

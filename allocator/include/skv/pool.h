@@ -268,7 +268,7 @@ struct skv_pool_stats {
 	uint32_t slabs;
 	uint64_t largest_free_run; /* slots, in open slabs of all classes */
 };
-/* O(slabs), plus a look into those with the longest runs. */
+/* O(slabs), and a search in the slabs with the longest runs. */
 void skv_pool_stats(const struct skv_pool *p, struct skv_pool_stats *out);
 
 /* Verifies every invariant (bitmaps, counts, lists, no overlap). SKV_OK or SKV_E_CORRUPT with a

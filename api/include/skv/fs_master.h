@@ -77,7 +77,7 @@ struct skv_file_look {
 	uint64_t fs_id;   /* number of the file system; 0: it has no stable number */
 	uint64_t dir;     /* inode of the directory */
 	uint64_t inode;   /* 0: the directory has no such file; the next two are 0 then */
-	uint64_t born_ns; /* creation time, only to tell files apart; 0: unknown */
+	uint64_t born_ns; /* creation time, only to distinguish files; 0: unknown */
 	uint64_t length;
 };
 #define SKV_FILE_PATH_MAX 1023u /* length of a path to stat, below a directory */

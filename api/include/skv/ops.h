@@ -247,7 +247,7 @@ struct skv_lookup_req {
 	uint32_t lease_ms; /* 0 = none, SKV_LEASE_DEFAULT = the manager's; limited by the manager */
 	bool partial;         /* a single spec suffices for a hit; not in HYBRID */
 	bool skip_disabled;   /* specs on disabled storages count as absent, */
-	bool files_only;      /* and those in memory: the caller's clients only read files */
+	bool files_only; /* and storages of type memory: the caller's clients only read files */
 	/* Hits that cannot be leased for lease_ms (limited as above) are misses. */
 	bool only_leased;
 	/* The lease protects only the bytes at their offsets: if the group needs room the block may
@@ -355,7 +355,7 @@ enum skv_start_outcome {
 	SKV_START_EXISTS, /* all requested specs are committed: nothing to do */
 	/* Nothing left to write, but other sessions are still writing, or it is being removed. */
 	SKV_START_BUSY,
-	SKV_START_NOT_ADMITTED, /* with `selective` only: not stored; go on without */
+	SKV_START_NOT_ADMITTED, /* with `selective` only: not stored; continue without storing it */
 	SKV_START_NO_ROOM,      /* with `fit` or `offsets` only: not now */
 };
 
@@ -468,7 +468,7 @@ struct skv_move_finish_req {
 };
 struct skv_move_finish_res {
 	uint32_t moved;
-	uint32_t failed; /* not copied, or their blocks went meanwhile */
+	uint32_t failed; /* not copied, or their blocks were removed meanwhile */
 	uint32_t hidden; /* of these: damaged, and hidden now */
 };
 
@@ -566,7 +566,7 @@ struct skv_delete_req {
 struct skv_delete_res {
 	uint32_t deleted; /* blocks that existed */
 	uint32_t writing; /* writes of open sessions given up */
-	uint32_t pinned;  /* of these: had a pin, now gone */
+	uint32_t pinned;  /* number of these that had a pin, now gone */
 };
 
 /* ---- documents of APIs ----------------------------------------------------------------------- */
@@ -616,7 +616,7 @@ struct skv_tenant_spec {
 	uint32_t max_spaces;     /* page spaces of the hf3fs APIs; 0 as before */
 	uint32_t requests_per_s; /* of all its callers, to one manager; 0 = any number, as below */
 	uint64_t max_bytes;      /* of blocks, in all storages; beyond it its own blocks go first */
-	uint64_t max_blocks;     /* with those being written; the same */
+	uint64_t max_blocks;     /* blocks, including those being written; the same */
 	uint32_t max_sessions;   /* open */
 	uint32_t max_pins;       /* pinned blocks */
 	uint32_t blocks_per_s;   /* named by its calls, to one manager */
@@ -646,9 +646,9 @@ struct skv_tenant_view {
 struct skv_member_view {
 	char id[SKV_MEMBER_ID];
 	const char *url; /* where managers reach it */
-	bool draining;   /* as it told last */
+	bool draining;   /* as last published */
 };
-/* A partition, as the manager that is asked has it. */
+/* A partition, as known to the manager that is asked. */
 struct skv_member_partition {
 	uint32_t number;
 	const char *state; /* as of skv_stats */
@@ -843,7 +843,7 @@ struct skv_want_req {
 	bool may_move;
 	const struct skv_key *keys;
 	uint32_t n_keys; /* 0: a sample of blocks in `from`: */
-	uint32_t sample; /* so many, at most */
+	uint32_t sample; /* at most this many */
 };
 enum skv_want_outcome {
 	SKV_WANT_ASKED,      /* a mover will be told; it may be at work already */

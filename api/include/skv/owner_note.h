@@ -20,7 +20,7 @@
 
 struct skv_owner_note {
 	uint32_t partition;
-	uint64_t epoch;         /* 0: it is another manager that says it */
+	uint64_t epoch;         /* 0: another manager reports the owner */
 	char url[SKV_NOTE_URL]; /* "http[s]://host:port" then, else "" */
 };
 

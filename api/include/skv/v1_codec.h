@@ -11,7 +11,7 @@
 #include <skv/v1_json.h>
 
 struct skv_v1_codec {
-	const char *content_type; /* of what it writes */
+	const char *content_type; /* of the written text */
 	const char *no_memory;    /* the error answer when out of memory; no NUL inside */
 #define REQUEST(m, type)                                                                           \
 	int (*read_##m)(const struct skv_v1_in *in, const char *text, size_t n, struct type *out,  \

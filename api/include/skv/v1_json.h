@@ -75,7 +75,7 @@ SKV_V1_MESSAGES
 #undef REQUEST
 #undef KEYED
 #undef ANSWER
-/* The view of one block, which nobody but people reads. */
+/* Writes the view of one block, for human readers. */
 void skv_v1_write_block_view(struct skv_buf *out, const struct skv_block_view *v);
 
 /* Writes the answer `message` by the name of its schema, which is a table (the column answer of

@@ -142,7 +142,7 @@ struct skv_etcd_kv {
 struct skv_etcd_result {
 	enum skv_etcd_kind kind;
 	uint64_t count;    /* RANGE: keys in the range, even beyond the limit; DELETE: deleted */
-	bool more;         /* RANGE: the limit left some out */
+	bool more;         /* RANGE: the limit omitted some keys */
 	bool succeeded;    /* TXN: `then` was executed */
 	struct skv_rd at;  /* rest that the functions below have not read yet */
 };

@@ -34,7 +34,7 @@ int skv_net_connect(const struct skv_net_node *at, uint32_t ms, struct skv_error
 struct skv_net_tls {
 	bool on;
 	char ca_file[SKV_NET_PATH_MAX + 1];     /* signs servers; "": the system's CAs */
-	char cert_file[SKV_NET_PATH_MAX + 1];   /* shown to servers that ask */
+	char cert_file[SKV_NET_PATH_MAX + 1];   /* sent to servers that request a certificate */
 	char key_file[SKV_NET_PATH_MAX + 1];    /* private key of cert_file */
 	char server_name[SKV_NET_HOST_MAX + 1]; /* in every server's certificate; "": its host */
 };

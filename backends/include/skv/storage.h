@@ -98,7 +98,7 @@ struct skv_storage_ops {
 	int (*remove_file)(void *self, uint32_t file, struct skv_error *err);
 	int (*probe)(void *self, enum skv_probe what, struct skv_storage_health *out,
 		     struct skv_error *err);
-	bool steady; /* nothing behind it can fail: probed rarely */
+	bool steady; /* its backend cannot fail: probed rarely */
 	bool counted; /* sizes and offsets are slot numbers; the manager creates no files */
 	bool chunked; /* files have chunks, and a length but no space allocated in advance */
 	/* Memory: a missing file is lost permanently, blocks need checksums, and `probe` reports

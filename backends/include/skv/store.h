@@ -85,7 +85,7 @@ struct skv_load_sink {
 	void *ctx;
 };
 
-/* Where a follower stands. Zeros: nowhere yet. */
+/* A follower's position. Zeros: at the beginning. */
 struct skv_position {
 	bool known;
 	/* Set by the caller: it needs all that was acknowledged before the call, not just what a
@@ -93,7 +93,7 @@ struct skv_position {
 	bool fresh;
 	uint64_t seq;    /* the newest record that it has */
 	uint64_t newest; /* newest record of the store when it was last read */
-	uint64_t base;   /* up to which the newest checkpoint went then */
+	uint64_t base;   /* end of the newest checkpoint at that time */
 	/* Private to the backend: proves that the store's history is still the followed one. */
 	uint64_t total;
 	char mark[40];

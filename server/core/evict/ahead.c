@@ -66,7 +66,7 @@ static bool keeps_free(const struct partition *p, uint32_t volume)
 	       !retired_left(p, NULL, volume);
 }
 
-/* Evicts towards the free slots to keep of a class. Returns how many come free. */
+/* Evicts towards the free slots to keep of a class. Returns how many become free. */
 static uint64_t keep_free(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t most)
 {
 	struct volume *s = &p->volume[volume];

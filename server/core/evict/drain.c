@@ -4,8 +4,8 @@
  *
  * A file drains because an administrator asked for it, because its storage is retired, or because
  * the capacity was lowered. The allocator places no new blocks there. Its blocks are evicted in
- * portions, in the background: repeated passes over its slots take leaves that have not been used
- * for long, then for shorter and shorter times, at last all blocks, leased ones included: those are
+ * portions, in the background: repeated skips its slots take leaves that have not been used for
+ * long, then for shorter and shorter times, at last all blocks, leased ones included: those are
  * misses at once and their slots are held until the lease ends, as after a delete. Slots being
  * written are left until their session ends, hard-pinned ones until they are unpinned.
  *

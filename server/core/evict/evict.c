@@ -556,7 +556,7 @@ static void refresh_quota_shares(struct partition *p, const struct scope *c)
 }
 
 /* Picks blocks until `need` is reached, nothing is left, or a call's limit is hit. Returns what
- * will come free. */
+ * will become free. */
 static uint64_t evict(struct partition *p, struct scope *c, uint64_t need)
 {
 	uint64_t now = skv_now_ms(p->core->clock), got = 0;

@@ -82,7 +82,7 @@ struct rebalance {
 	uint32_t volume;
 	uint64_t now;
 	const struct evict_for *w;
-	bool may_wait; /* may take slabs with slots that come free only later, */
+	bool may_wait; /* may take slabs with slots that become free only later, */
 	bool may_move; /* or when a mover has copied their pinned blocks */
 };
 
@@ -342,7 +342,7 @@ void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const st
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Evicts the rest of a slot's segment. Returns the slots that come free with it. */
+/* Evicts the rest of a slot's segment. Returns the slots that become free with it. */
 static uint64_t take_segment(const struct rebalance *st, const struct slot *slot, struct picks *k)
 {
 	struct partition *p = st->p;

@@ -4,7 +4,7 @@
  * A start classifies its keys, takes slots, creates the blocks' entries and queues its journal
  * record; the client gets its slots when the record is durable. If there is no room, it queues the
  * removal of enough blocks (or the creation of a slab file) and waits in its group's queue until
- * slots come free: first come, first served, also between groups that share a storage; groups
+ * slots become free: first come, first served, also between groups that share a storage; groups
  * without a shared storage do not wait for each other. Under the write lock; no I/O here.
  */
 #include <ops/start.h>

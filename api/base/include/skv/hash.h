@@ -70,10 +70,10 @@ void skv_hex64(uint64_t v, char out[16]); /* 16 lower-case digits, without a NUL
 bool skv_key_from_hex(const char *s, size_t n, struct skv_key *out);
 
 #define SKV_SHA256 32u /* bytes */
-/* Of a text that nobody may guess: a bearer token. */
+/* Hashes a secret text: a bearer token. */
 void skv_sha256(const void *p, size_t n, uint8_t out[SKV_SHA256]);
 
-#define SKV_MAC 32u /* bytes of a key, and of what it proves */
+#define SKV_MAC 32u /* bytes of a key, and of its proof */
 /* HMAC-SHA-256: only an owner of the key can make it. */
 void skv_mac(const uint8_t key[SKV_MAC], const void *p, size_t n, uint8_t out[SKV_MAC]);
 

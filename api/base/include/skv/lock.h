@@ -21,7 +21,7 @@
 #else
 #define SKV_LOCK_ATTRIBUTE(x)
 #endif
-/* A type whose objects are locks. */
+/* Declares a type whose objects are locks. */
 #define SKV_CAPABILITY(kind) SKV_LOCK_ATTRIBUTE(capability(kind))
 /* The function locks, for writing or for reading, and returns with the lock held. */
 #define SKV_ACQUIRES(...) SKV_LOCK_ATTRIBUTE(acquire_capability(__VA_ARGS__))
@@ -63,7 +63,7 @@ struct SKV_CAPABILITY("mutex") skv_mutex {
 struct SKV_CAPABILITY("rwlock") skv_rwlock {
 	struct {
 		pthread_rwlock_t l;
-		/* two cache lines, whatever the alignment of the whole */
+		/* two cache lines, for any alignment of the whole */
 		char apart[128 - sizeof(pthread_rwlock_t)];
 	} stripe[SKV_RWLOCK_STRIPES];
 	uint32_t n;
@@ -108,7 +108,7 @@ static inline bool skv_rwlock_write_held(const struct skv_rwlock *l)
 {
 	return atomic_load_explicit(&l->writer, memory_order_relaxed) == skv_thread();
 }
-/* the one that this thread holds for reading */
+/* the lock that this thread holds for reading */
 extern _Thread_local const struct skv_rwlock *skv_thread_reads;
 static inline bool skv_rwlock_held(const struct skv_rwlock *l)
 {

@@ -18,7 +18,7 @@
 struct skv_relay;
 struct relay_work; /* relay.c */
 
-/* A header of the answer that is asked for. */
+/* A header of the answer that the caller requests. */
 struct skv_relay_header {
 	const char *name;
 	char value[SKV_RELAY_VALUE]; /* "" = it has none, or one that is longer */
@@ -50,7 +50,7 @@ struct skv_relay_call {
 	struct skv_error why;
 	bool sent;   /* something of the call: it may have been carried out */
 	long status; /* of HTTP */
-	struct skv_buf answer; /* the receiver's, who destroys it */
+	struct skv_buf answer; /* owned by the receiver, which destroys it */
 	struct relay_work *work; /* relay.c's */
 	struct skv_relay_call *next;
 };

@@ -12,7 +12,7 @@
  * grpc-status, grpc-message and slabkv-field as headers, and the message as body.
  *
  * Headers of a request:
- *	Slabkv-Forwarded: ID     it was sent on, and is not again
+ * 	Slabkv-Forwarded: ID it was forwarded, and is not again
  *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer, and
  *	                         answers tell who it is (skv/owner.h)
  *	Slabkv-Route: redirect   the same, as 307 with the owner's address
@@ -22,7 +22,7 @@
  *	                         operation of ROUTE_MANAGERS, which is not forwarded and does not
  *	                         wait here
  *	Slabkv-Tenant: T         beside that: whose instances; absent: all tenants'
- * and of an answer to one that was sent on:
+ * and of an answer to one that was forwarded:
  *	Slabkv-Status: CODE      the wire code of a failure
  *
  * The store has the partition of a name that is in no partition here (skv/find.h). An owner without

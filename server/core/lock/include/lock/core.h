@@ -43,7 +43,7 @@ struct tenant_rules;
 struct core_events {
 	/* Manual mode has no threads: does their work while the caller waits. */
 	void (*step)(struct skv_core *c);
-	/* Under the write lock: slots came free, or there may be room for another file. */
+	/* Under the write lock: slots became free, or there may be room for another file. */
 	void (*volume_freed)(struct partition *p);
 	/* Under the write lock: the partition ends. Fails what waits without a record. */
 	void (*fail_waiting)(struct partition *p, int status, const char *text);
