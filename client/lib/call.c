@@ -298,7 +298,7 @@ static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us
 
 		if (left_ms == 0)
 			return rc;
-		/* A manager that hangs must leave time for the others. */
+		/* Limits the time of a manager that hangs, so that others can be asked. */
 		rc = try_one(kv, c, &r, left_ms / (kv->n_urls - r.named + 1) + 1, a, err);
 		note_owner(kv, c, &r, rc);
 		note_reached(&r, rc);

@@ -263,7 +263,7 @@ static struct skv_engine *make_engine(struct check *c)
 	if (!c->is_3fs)
 		return skv_engine_posix.create(&with, &e, &err) == SKV_OK ? e : NULL;
 	if (!c->lib)
-		return NULL; /* said already */
+		return NULL; /* reported already */
 	skv_hf3fs_of(c->o, &h);
 	h.read_iov_size = h.write_iov_size = PROBE_IOV;
 	if (!h.mount_point) {

@@ -30,7 +30,7 @@
 #include "owners.h"
 #include "plan.h"
 
-#define SKV_PATH_MAX 512u /* of a URL, behind the manager's address */
+#define SKV_PATH_MAX 512u /* part of a URL after the manager's address */
 #define SKV_MAX_URLS 16u
 #define SKV_MAX_MOUNTS 64u
 #define SKV_DEFAULT_URL "http://127.0.0.1:7333"
@@ -53,8 +53,8 @@ struct slabkv {
 	bool report; /* damage that is read, to the manager: */
 	_Atomic uint64_t report_again_ms; /* not before, as the last report failed */
 	_Atomic uint64_t failed_again_ms; /* no earlier line of the log about blocks that failed */
-	_Atomic uint64_t failed_untold;   /* since the last such line */
-	uint32_t async_threads;   /* of queues that do not say; 0: their own default */
+	_Atomic uint64_t failed_untold;   /* since the last such log line */
+	uint32_t async_threads;   /* of queues without a number of their own; 0: the default */
 	uint32_t async_in_flight;
 	void (*on_call)(void *ctx, const char *op, uint64_t us, int status);
 	void *on_call_ctx;
@@ -187,7 +187,7 @@ static inline struct slabkv_block *skv_block_at(struct slabkv_block *v, size_t s
 {
 	return (struct slabkv_block *)(void *)((char *)v + size * i);
 }
-/* In a form whose keys are strings? */
+/* Returns true for a form whose keys are strings. */
 bool skv_keys_are_text(const struct slabkv_keys *keys);
 /* An answer's columns are in the instance's order, a caller's buffers in that of its requested
  * specs. (*out)[i]: which of a block's buffers belongs to column i; NULL if no specs were

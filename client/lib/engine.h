@@ -122,8 +122,8 @@ struct skv_engine_options {
 #define SKV_ENGINE_DEPTH 64u
 #define SKV_ENGINE_DEPTH_MAX 1024u
 
-/* Required: all but map, unmap, told, superblock, still_there and ready. New members go to the end;
- * `size` tells what an engine was built with. */
+/* Required members: all but map, unmap, told, superblock, still_there and ready. New members go to
+ * the end; `size` tells the version that an engine was built with. */
 struct skv_engine_ops {
 	size_t size;
 	const char *name;
@@ -163,7 +163,7 @@ extern const struct skv_engine_ops skv_engine_posix;
 extern const struct skv_engine_ops skv_engine_uring;
 extern const struct skv_engine_ops skv_engine_usrbio;
 
-/* NULL if there is no engine of that name. */
+/* Returns NULL for an unknown name. */
 const struct skv_engine_ops *skv_engine_find(const char *name);
 /* Creates the engine `name`; "auto" or NULL: for each file the fastest that works here. One that
  * does not work here is replaced by "posix"; `why` (never NULL) then says why, else it is empty.

@@ -23,7 +23,7 @@
 
 #include "node.h"
 
-#define LOOK_MS 60000u /* between two looks for files that are gone */
+#define LOOK_MS 60000u /* between two checks for removed files */
 
 struct skv_files_cache {
 	struct skv_engine *engine;
@@ -231,7 +231,7 @@ static int read_superblock(struct skv_slab_file *f, uint8_t raw[SKV_SUPERBLOCK_S
 	return SKV_OK;
 }
 
-/* Checks that an open file is what it should be. */
+/* Verifies an open file. */
 static int prove(struct skv_slab_file *f, uint32_t number, struct skv_error *err)
 {
 	/* the file may be open with O_DIRECT */

@@ -185,7 +185,7 @@ static int begin(const struct skv_transfer *t, uint32_t file, bool bytes,
 	l->kv = t->kv;
 	l->by = (struct skv_io_call){ .clock = by->clock, .at_ms = by->at_ms };
 	if (by->until_ms < l->by.at_ms)
-		l->by.at_ms = by->until_ms; /* nothing is submitted once nobody waits */
+		l->by.at_ms = by->until_ms; /* nothing is submitted once the caller has left */
 	l->write = t->write;
 	skv_arena_init(&l->arena);
 	skv_mutex_init(&l->lock);
@@ -269,7 +269,7 @@ static void give_up(struct skv_transfer *t, const uint32_t *of, uint32_t n, uint
 		t->first = e;
 }
 
-/* Ends one part. SKV_E_TIMEOUT: it was left behind. */
+/* Ends one part. SKV_E_TIMEOUT: the thread was left behind. */
 static int end(struct skv_late *l, struct skv_transfer *t, uint32_t file,
 	       const struct skv_io_call *by)
 {
@@ -368,7 +368,7 @@ static void end_all(struct skv_late *l, struct skv_transfer *t, uint32_t file,
 	fail_rest(t, file, rc == SKV_OK ? SKV_E_INTERNAL : rc);
 }
 
-/* Moves the other pieces on the caller's own thread. */
+/* Moves the other pieces on the caller's thread. */
 static int move_here(struct skv_transfer *t, const struct skv_io_call *by)
 {
 	const uint64_t ends = skv_share_ends_ms(t->kv, 1);

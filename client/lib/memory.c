@@ -57,7 +57,7 @@ void skv_memory_destroy(struct skv_memory *m)
 	while (m->list) {
 		struct skv_region *r = m->list;
 
-		SKV_CHECK(r->pins == 0); /* no call runs, and none left a request behind */
+		SKV_CHECK(r->pins == 0); /* no call runs, and no request was left behind */
 		m->list = r->next;
 		forget(m, r);
 		if (r->pool)

@@ -24,7 +24,7 @@ struct skv_memory;
 struct skv_rdma;
 struct skv_region;
 
-/* `engine` and `rdma` are borrowed, and told of all memory. */
+/* `engine` and `rdma` are borrowed, and informed of all memory. */
 int skv_memory_create(struct skv_engine *engine, struct skv_rdma *rdma, struct skv_memory **out,
 		      struct skv_error *err);
 /* Unregisters everything. Nothing may be pinned any more, except by requests that never completed:
@@ -63,7 +63,7 @@ void skv_buffers_place(const struct slabkv_pool *pool, void **base, size_t *leng
  * shm_open and shm_unlink. */
 int skv_shm_make(const char *name, size_t bytes, char full[SKV_SHM_NAME], int *fd,
 		 struct skv_error *err);
-/* Removes what dead processes have left; returns how many. */
+/* Removes objects of dead processes; returns their number. */
 uint32_t skv_shm_sweep(void);
 
 #endif

@@ -281,7 +281,7 @@ static int move(struct mover *m, const struct skv_move_take_req *req, struct skv
 	if (rc != SKV_OK && m->moved)
 		memset(m->moved, 0, m->view.n_slots * sizeof *m->moved);
 	if (skv_is_broken(m->kv, err))
-		return SKV_E_INTERNAL; /* unknown what was written: its targets rest */
+		return SKV_E_INTERNAL; /* the written bytes are unknown: the move's targets rest */
 	for (uint32_t i = 0; m->moved && i < m->view.n_slots; i++)
 		m->counts.bytes += m->moved[i] ? m->view.slots[i].length : 0;
 	if (rc == SKV_OK || m->moved) {

@@ -46,7 +46,7 @@ static struct skv_node *node_of(struct skv_engine *e) { return (struct skv_node 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Keeps the only descriptor that came along; closes several. */
+/* Keeps the only received descriptor; closes several. */
 static int take_only_fd(struct msghdr *msg)
 {
 	int fd;
@@ -310,7 +310,7 @@ static bool send_run(struct skv_node_conn *c, struct skv_io_run *r, const struct
 	return true;
 }
 
-/* The node says how many bytes arrived since BEGIN. */
+/* Ends a write: the node reports how many bytes arrived since BEGIN. */
 static bool end(struct skv_node_conn *c, uint64_t sent, const struct skv_io_call *by, bool *late)
 {
 	const struct skv_mn_frame q = { .op = SKV_MN_END };

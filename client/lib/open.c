@@ -123,7 +123,7 @@ static int make_engine(struct slabkv *kv, const struct slabkv_options *o,
 			       err);
 }
 
-/* The named mounts, and those of hf3fs_base_path. */
+/* Makes the named mounts, and those of hf3fs_base_path. */
 static int make_mounts(struct slabkv *kv, const struct slabkv_options *o, struct skv_error *err)
 {
 	const char *dirs[SKV_MAX_MOUNTS];

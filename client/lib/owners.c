@@ -50,7 +50,7 @@ void skv_owners_destroy(struct skv_owners *o)
 
 /* ---- the object of a path -------------------------------------------------------------------- */
 
-/* The name behind `prefix`; NULL: the path is another one. */
+/* Returns the name after `prefix`; NULL: another path. */
 static const char *name_in(const char *path, const char *prefix, size_t *n)
 {
 	const size_t skip = strlen(prefix);

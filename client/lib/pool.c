@@ -33,7 +33,7 @@ struct slabkv_pool {
 	struct skv_mutex lock;          /* protects the following members */
 	struct skv_cond freed;
 	struct buffer *buffers; /* [n_buffers] */
-	uint32_t *stack;        /* [n_buffers]: the free ones, last in, first out */
+	uint32_t *stack;        /* [n_buffers]: free buffers, last in, first out */
 	uint32_t n_free;
 	uint32_t n_leaving;
 	uint32_t attached; /* handles */

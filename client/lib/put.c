@@ -32,7 +32,8 @@ struct put {
 	uint32_t *row;       /* [n_keys]: which of the n_write rows is this block's */
 	const uint32_t *deleted; /* [n_deleted] rows, in order, that were deleted meanwhile */
 	uint32_t n_deleted;
-	const char *avoid[SKV_MAX_AVOID]; /* [n_avoid] storages that did not take what was put */
+	/* [n_avoid] storages that did not take blocks of the put. */
+	const char *avoid[SKV_MAX_AVOID];
 	uint32_t n_avoid;
 };
 
@@ -224,7 +225,7 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	if (rc != SKV_OK)
 		return skv_fail(err, rc, NULL, "out of memory");
 	add_checksums(p);
-	/* unknown what was written: nothing is committed, the slots rest */
+	/* The written bytes are unknown: nothing is committed, the slots rest. */
 	if (skv_is_broken(p->kv, err))
 		return SKV_E_INTERNAL;
 	whole = settle_pieces(p);
@@ -314,7 +315,7 @@ static void put_run(struct put *p, const struct slabkv_keys *keys, uint32_t at, 
 	p->io->copies += copies.io.done;
 }
 
-/* Only blocks whose bytes are committed have copies. */
+/* Puts copies. Only blocks whose bytes are committed have copies. */
 static void put_copies(struct put *p, const struct slabkv_keys *keys,
 		       const struct slabkv_put_options *o, struct skv_arena *a)
 {
@@ -497,7 +498,7 @@ static int put_parts(const struct put *whole, const char *instance, const struct
 	fail_rest(p.blocks, p.block_size, rest.n, rc);
 	if (err->status == SKV_OK)
 		*err = later;
-	return SKV_OK; /* the first ones were stored */
+	return SKV_OK; /* the first blocks were stored */
 }
 
 static void fail_all(struct slabkv_block *blocks, size_t block_size, const struct slabkv_keys *keys,

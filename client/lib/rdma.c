@@ -25,9 +25,9 @@ struct region {
 };
 
 struct skv_rdma {
-	struct skv_mutex setup; /* held by who changes anything */
+	struct skv_mutex setup; /* held by a thread that changes registrations */
 	struct skv_mutex lock;  /* protects the following members */
-	const struct skv_rdma_lib *lib; /* NULL: there is no device yet */
+	const struct skv_rdma_lib *lib; /* NULL: no device yet */
 	struct skv_rdma_device dev[SKV_MN_DEVICES];
 	uint32_t n;
 	struct region *regions;

@@ -139,7 +139,7 @@ static bool next_piece(struct pump *p, struct skv_qp_piece *piece, struct ibv_se
 	return true;
 }
 
-/* Posts what there is room for. SKV_E_TIMEOUT: there would be something, and it is too late. */
+/* Posts as many pieces as fit. SKV_E_TIMEOUT: pieces are left, and the deadline has passed. */
 static int post(struct pump *p)
 {
 	struct skv_qp *q = p->q;
@@ -228,7 +228,7 @@ static int sleep_a_little(struct pump *p)
 
 	if (ibv_req_notify_cq(q->cq, 0) != 0)
 		return SKV_E_NETWORK;
-	n = reap(p); /* completions that came before the notification was requested */
+	n = reap(p); /* completions from before the notification was requested */
 	if (n != 0)
 		return n;
 	poll(fd, 2, LOOK_MS);

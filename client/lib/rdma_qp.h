@@ -11,7 +11,7 @@
 #define SKV_QP_SGES 16u         /* buffers of one request, at most */
 #define SKV_QP_PIECE (1u << 20) /* bytes of one; every device takes that much */
 #define SKV_QP_SLOT (256u << 10)
-#define SKV_QP_SLOTS 4u         /* for memory that nobody registered */
+#define SKV_QP_SLOTS 4u         /* for unregistered memory */
 
 /* A device that a queue pair uses, for one handle. */
 struct skv_rdma_device {

@@ -18,7 +18,7 @@ struct holder {
 };
 #define MARK 0x736b76726573756cull
 
-/* The public numbers are the internal ones. */
+/* Asserts that the public numbers equal the internal ones. */
 #define SAME(name, number, code, http, grpc, text)                                                 \
 	_Static_assert((int)SLABKV_##name == (int)SKV_##name, "status " #name);
 SKV_STATUS_MAP(SAME)

@@ -283,7 +283,7 @@ static bool prepare_again(struct skv_transfer *t)
 		}
 		p->status = SKV_OK;
 		p->done = 0;
-		p->summed &= t->write; /* the checksum of what is read again starts anew */
+		p->summed &= t->write; /* the checksum of bytes that are read again starts anew */
 		p->file = NULL;
 		resolve(t, p);
 		any |= p->status == SKV_OK;

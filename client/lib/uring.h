@@ -44,7 +44,7 @@ struct skv_uring_region {
 /* A request: part of a run, and what is left of it. */
 struct skv_uring_slot {
 	uint32_t run;
-	uint32_t again;    /* how often the kernel asked for a retry */
+	uint32_t again;    /* number of retries that the kernel requested */
 	uint64_t at;       /* offset of the rest in the run */
 	uint64_t length;   /* bytes of the rest */
 	struct iovec *iov; /* of the rest, inside `room` */

@@ -237,7 +237,7 @@ static bool enter(struct pump *p)
 	}
 	if (rc != -EAGAIN && rc != -EBUSY && rc != -ENOMEM)
 		return false;
-	poll(NULL, 0, 1); /* completions arrive anyway, and free what the kernel lacks */
+	poll(NULL, 0, 1); /* completions arrive anyway, and free the kernel's resources */
 	return ++p->strikes < STRIKES;
 }
 

@@ -34,7 +34,7 @@
 #define SKV_USRBIO_UNIT (64u << 10)    /* buffers are allocated in multiples of it */
 #define SKV_USRBIO_DIRECT \
 	(1u << 20) /* so many bytes side by side in mapped memory go without a copy */
-#define SKV_USRBIO_BATCH 32u           /* reads sent at once */
+#define SKV_USRBIO_BATCH 32u           /* reads in one submission */
 #define SKV_USRBIO_RINGS 16u           /* of each direction, at most */
 #define SKV_USRBIO_MAPPED 64u          /* pools and regions registered with the daemon */
 #define SKV_USRBIO_PROBE_MS 500u      /* no completion for so long: is the daemon still the same? */
@@ -119,7 +119,7 @@ struct skv_usrbio_ring {
 	uint32_t flying;
 	uint32_t orphaned;
 	bool reaping;                    /* a thread waits for completions on behalf of all */
-	struct skv_usrbio_call *waiting; /* the others */
+	struct skv_usrbio_call *waiting; /* waiting calls */
 };
 
 int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way,
@@ -167,7 +167,7 @@ struct skv_usrbio_file {
 	enum skv_usrbio_kind kind;
 	struct skv_engine_file *plain;    /* PLAIN */
 	struct skv_usrbio_conn *conn; /* NATIVE; counted */
-	int registered;                   /* NATIVE: by what the library knows it */
+	int registered; /* NATIVE: the number under which the library knows the file */
 	uint64_t chunk;                   /* NATIVE: bytes of one, a power of two */
 };
 
@@ -195,7 +195,7 @@ struct skv_usrbio_call {
 	struct skv_cond wake;
 };
 
-/* Moves all runs, whose files belong to this connection. */
+/* Moves all runs. Their files belong to this connection. */
 void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct skv_io_run *runs,
 		     uint32_t n, const struct skv_io_call *by);
 

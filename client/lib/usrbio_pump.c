@@ -226,7 +226,7 @@ static void doubt(struct skv_usrbio_call *c, struct skv_io_run *run, int64_t err
 	skv_usrbio_conn_check(c->ring->conn, run->file->fd);
 }
 
-/* Sends as many as there are places and buffers for. */
+/* Sends as many requests as there are places and buffers. */
 static void send(struct skv_usrbio_call *c)
 {
 	/* a write flies while the next is copied */
@@ -279,7 +279,7 @@ static uint64_t budget(const struct skv_usrbio_call *c)
 	return writing(c) ? c->o->write_timeout_ms : c->o->read_timeout_ms;
 }
 
-/* Until nobody waits for the call any more. */
+/* Returns the time left before all waiters have left the call. */
 static uint64_t left_ms(const struct skv_usrbio_call *c, uint64_t now)
 {
 	if (c->by->until_ms == 0)

@@ -252,7 +252,7 @@ int fs_op_healthz_run(struct skv_request *c)
 }
 void fs_op_healthz_write(struct skv_request *c) { c->fixed = "{\"status\":\"ok\"}"; }
 
-/* Ready is who can open its root. */
+/* Reports ready if the root can be opened. */
 int fs_op_readyz_run(struct skv_request *c)
 {
 	int root, rc = fs_open_root(c, &root, &c->err);

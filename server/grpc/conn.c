@@ -136,7 +136,7 @@ static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *
 		skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
 	if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
-	/* All was said before the client had: the rest of its request is not waited for. */
+	/* The answer was complete before the client's request: its rest is not waited for. */
 	st = stream_of(h2, frame->hd.stream_id);
 	if (st && !st->ended_in)
 		nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
@@ -168,7 +168,7 @@ int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err)
 	nghttp2_session_callbacks_set_on_stream_close_callback(g->callbacks, on_stream_close);
 	nghttp2_option_set_max_outbound_ack(g->option, 1000);
 	nghttp2_option_set_max_settings(g->option, 32);
-	/* is_control does it */
+	/* is_control limits these */
 	nghttp2_option_set_stream_reset_rate_limit(g->option, UINT32_MAX, UINT32_MAX);
 	nghttp2_option_set_max_continuations(g->option, 8);
 	nghttp2_option_set_no_closed_streams(g->option, 1);

@@ -33,7 +33,7 @@
 #define STREAM_WINDOW (1u << 20)       /* bytes of one request on their way */
 #define CONNECTION_WINDOW (4u << 20)   /* the same of all requests of a connection */
 #define READ_BYTES (64u * 1024)
-#define OUT_BYTES (256u * 1024)        /* frames made ahead of what the socket takes */
+#define OUT_BYTES (256u * 1024)        /* frames made ahead of the socket */
 #define KEEP_BYTES (64u * 1024)        /* buffers up to this are kept for the next call */
 #define OWN_MESSAGE_MAX (16u * 1024)   /* a question to health or reflection */
 #define OWN_BYTES (256u * 1024) /* unread answers of health and reflection on a connection */
@@ -77,7 +77,7 @@ struct skv_grpc {
 	uint32_t n_methods;
 	struct grpc_loop *loops;
 	uint32_t n_loops;
-	uint32_t next_loop; /* loop 0 only: who gets the next connection */
+	uint32_t next_loop; /* loop 0 only: the loop that gets the next connection */
 	atomic_bool draining;
 	atomic_bool stopping;
 };
@@ -109,7 +109,7 @@ struct grpc_loop {
 	uint64_t now_ms;           /* of this round */
 	/* skv_thread of the thread; of who destroys the loop, once that has ended. */
 	uintptr_t owner;
-	bool drained;              /* has said GOAWAY */
+	bool drained;              /* has sent GOAWAY */
 	uint8_t *input;            /* READ_BYTES */
 };
 
@@ -136,14 +136,14 @@ struct grpc_conn {
 	size_t own_bytes;    /* in `wire` of its streams */
 	unsigned events;     /* epoll's */
 	bool broken;         /* to be closed at the end of the round */
-	bool leaving;        /* GOAWAY was said */
+	bool leaving;        /* GOAWAY was sent */
 	bool in_nghttp2;     /* callbacks of nghttp2 may be running */
 };
 
 struct grpc_stream {
 	struct skv_request c;
 	struct grpc_loop *loop;
-	struct grpc_conn *conn; /* NULL: the client is gone */
+	struct grpc_conn *conn; /* NULL: the client has disconnected */
 	struct grpc_stream *prev, *next;
 	struct grpc_stream *completed_next;
 	int32_t id;
@@ -166,7 +166,7 @@ struct grpc_stream {
 	/* Messages. */
 	uint8_t prefix[PREFIX];
 	uint8_t n_prefix;
-	uint32_t want;      /* bytes of the message that comes */
+	uint32_t want;      /* bytes of the message being received */
 	struct skv_buf body;
 	bool got_message;
 	bool ended_in;      /* the client sends no more */
@@ -179,7 +179,7 @@ struct grpc_stream {
 	struct skv_buf wire; /* framed messages of a method with its own handler */
 	bool begun;         /* response headers are submitted */
 	bool deferred;      /* nothing to send now */
-	bool answered;      /* the status is known, nothing more will be said */
+	bool answered;      /* the status is known, nothing more will be sent */
 	uint8_t code;       /* enum grpc_code */
 	/* NULL: none; see reply.c */
 	const char *trailer_message, *trailer_code, *trailer_field;

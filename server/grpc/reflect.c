@@ -233,7 +233,7 @@ static void tell_error(struct skv_buf *out, enum grpc_code code, const char *mes
 	skv_buf_destroy(&e);
 }
 
-/* The client asks for its imports next. */
+/* Writes a file's descriptor; the client asks for its imports next. */
 static void tell_file(const struct skv_apis *apis, struct skv_buf *out,
 		      const struct pb_field *asked)
 {

@@ -28,7 +28,7 @@ const struct skv_json_node *items_next(struct items *it);
 bool body_is_tenant(const char *s);
 /* Reads the rank in the path. */
 int body_rank(struct hf3fs_request *k, int64_t *out);
-/* *body NULL: there is none. */
+/* *body NULL: no body. */
 int body_object(struct hf3fs_request *k, const struct skv_json_node **body);
 /* Allocates a list that the core takes in portions: bounded by the nodes that a text may have. */
 void *body_array(struct hf3fs_request *k, uint32_t n, size_t size);

@@ -91,7 +91,7 @@ struct hf3fs_op {
 	const char *trouble; /* start of the message of a 500 from upstream's handler */
 };
 
-#define VLLM_SCHEDULER UINT64_MAX         /* instead of num_pages: there is nothing to initialize */
+#define VLLM_SCHEDULER UINT64_MAX         /* instead of num_pages: nothing to initialize */
 
 /* skv_request.state. */
 struct hf3fs_request {
@@ -248,7 +248,7 @@ int hf3fs_make(struct hf3fs_request *k, uint64_t num_pages);
 /* On a worker: removes the space with all its keys; the next reservation creates it again, except
  * in upstream mode. */
 int hf3fs_drop(struct hf3fs_request *k);
-/* Finds the core that the space is in, for what is asked from here on. */
+/* Finds the core of the space for all following calls. */
 void hf3fs_locate(struct hf3fs_request *k);
 /* SKV_E_NOT_FOUND: not initialized. */
 int hf3fs_find(struct hf3fs_request *k);

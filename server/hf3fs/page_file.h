@@ -36,7 +36,7 @@ bool page_file_get(const char *text, const char *path, struct skv_file_look *kno
 
 enum page_file_news {
 	PAGE_FILE_SAME,
-	PAGE_FILE_LEARN,    /* the same, or the first: remember what was seen */
+	PAGE_FILE_LEARN,    /* the same, or the first: remember this look */
 	PAGE_FILE_GONE,     /* these three: its pages are lost */
 	PAGE_FILE_REPLACED,
 	PAGE_FILE_SHRANK,

@@ -166,7 +166,7 @@ enum MHD_Result skv_answer_send(struct skv_httpd_request *r)
 	assert(r->mhd && !r->answered);
 	skv_request_finish(&r->c, cause);
 	if (r->grpc && r->c.status != SKV_OK && r->c.answer)
-		skv_buf_clear(&r->c.out); /* the headers tell it */
+		skv_buf_clear(&r->c.out); /* the headers have the answer */
 	http = http_status(r); /* before make_response takes the bytes */
 	assert(http >= 200 && http < 600);
 	packed = skv_gzip_wanted(r) && skv_gzip(&r->c.out);

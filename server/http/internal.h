@@ -46,7 +46,7 @@ struct skv_httpd {
 /* A request that waits: its thread of libmicrohttpd goes on with others meanwhile. */
 enum parking {
 	PARK_RUNNING, /* handed over; the HTTP thread has not suspended the connection yet */
-	PARK_PARKED,  /* suspended: who completes the request resumes it */
+	PARK_PARKED,  /* suspended: the completing thread resumes it */
 	PARK_DONE,    /* completed: status is set */
 };
 
@@ -68,7 +68,7 @@ enum header {
 };
 
 struct skv_httpd_request {
-	struct skv_request c; /* the operation: what is not HTTP's */
+	struct skv_request c; /* the operation: the part independent of HTTP */
 	struct skv_httpd *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
@@ -113,7 +113,7 @@ void skv_conn_phase(struct skv_httpd_request *r, enum flow flow);
 
 /* Returns true if the encoded answer should be compressed for this client. */
 bool skv_gzip_wanted(const struct skv_httpd_request *r);
-/* Replaces the bytes by compressed ones; false: they stay. */
+/* Replaces the bytes by compressed ones; false: they stay unchanged. */
 bool skv_gzip(struct skv_buf *b);
 
 /* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */

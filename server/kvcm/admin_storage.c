@@ -12,7 +12,7 @@
 
 static const struct kvcm_model *model(const struct kvcm_request *k) { return &kvcm_of(k)->model; }
 
-/* The storage's spec. SKV_E_NOT_FOUND says its name. */
+/* Finds the storage's spec. SKV_E_NOT_FOUND names it. */
 static int find(struct kvcm_request *k, const char *name, struct skv_storage_spec *out)
 {
 	struct skv_storage_view *v;

@@ -104,7 +104,7 @@ int kvcm_ask_join(struct kvcm_ask *own)
 	for (uint32_t i = 0; i < own->n_parts; i++) {
 		const struct skv_lookup_res *part = own->part[i];
 
-		if (part->n_specs != own->res.n_specs) /* registered anew in between */
+		if (part->n_specs != own->res.n_specs) /* registered again meanwhile */
 			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
 					"the instance was registered again meanwhile");
 		assert(own->res.n_keys + (prefix ? part->matched : part->n_keys) <= own->rows);

@@ -75,9 +75,10 @@ struct kvcm_ask {
 	struct skv_portions list;
 	struct skv_lookup_res *part[KVCM_MAX_PORTIONS];
 	uint32_t n_parts;
-	uint32_t rows; /* found so far, by a prefix; asked for, by others */
+	uint32_t rows; /* found so far, by a prefix; requested, by others */
 };
-/* Asks; with SKV_PENDING the call's done is called. `ask` stays as long as the call. */
+/* Starts the lookups; after SKV_PENDING the call's done is called. `ask` must live as long as the
+ * call. */
 int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_ask *ask);
 /* When that is done. */
 int kvcm_ask_join(struct kvcm_ask *ask);
@@ -142,7 +143,7 @@ struct kvcm_session {
 };
 /* The client's id of them all; of one, its own. NULL: no memory. */
 char *kvcm_sessions_text(struct kvcm_request *k, const struct kvcm_session *v, uint32_t n);
-/* How many there are in such an id; 0: it is that of one, or none at all. */
+/* Returns the number of sessions in such an id; 0: a single session's id, or none at all. */
 uint32_t kvcm_sessions_read(const char *id, struct kvcm_session v[KVCM_MAX_PORTIONS]);
 
 /* ---- the operations -------------------------------------------------------------------------- */

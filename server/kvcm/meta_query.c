@@ -23,7 +23,7 @@ struct query {
 	uint32_t n;    /* keys of the request; of a window, one portion is requested, */
 	uint32_t at;   /* from here on */
 	struct kvcm_locations locations;
-	char **names; /* specs to tell */
+	char **names; /* specs to report */
 	size_t n_names;
 };
 

@@ -68,7 +68,7 @@ static int want(struct replication *r, size_t i, uint32_t n)
 	if (rc == SKV_E_INVALID || rc == SKV_E_UNSUPPORTED || rc == SKV_E_UNAVAILABLE) {
 		const int code = kvcm_code(rc);
 
-		for (uint32_t j = 1; j < n; j++) /* of one, it is told once */
+		for (uint32_t j = 1; j < n; j++) /* refuse reports it once, for item i */
 			r->result[i + j]->code = (KvcmMeta__ErrorCode)code;
 		return refuse(r, i, rc, code);
 	}

@@ -177,7 +177,7 @@ static uint32_t deadline_of(int32_t seconds)
 			    : 1000u * (uint32_t)(seconds < TIMEOUT_MAX_S ? seconds : TIMEOUT_MAX_S);
 }
 
-/* How many keys at the begin of a long request are there already, whatever their groups. */
+/* Returns the number of keys at the begin of a long request that exist already, in any group. */
 static int skip_leading(struct kvcm_request *k, const char *instance, const struct kvcm_keys *keys,
 			uint32_t *at)
 {
@@ -328,7 +328,7 @@ static int take_rows(struct kvcm_request *k, const struct start *own, struct skv
 	for (uint32_t p = 0; p < own->n_portions; p++) {
 		const struct skv_start_res *res = &own->portion[p].res;
 
-		if (res->n_specs != n_specs) /* registered anew in between */
+		if (res->n_specs != n_specs) /* registered again meanwhile */
 			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
 					"the instance was registered again meanwhile");
 		for (uint32_t i = 0; i < res->n_keys; i++) {

@@ -19,7 +19,7 @@ struct skv_cluster;
 
 struct kvcm_cluster {
 	const char *self;   /* node id */
-	const char *leader; /* "" = nobody, or unknown */
+	const char *leader; /* "" = none, or unknown */
 	const KvcmAdmin__NodeEndpoint *endpoint; /* of the leader; NULL = unknown */
 	uint64_t remaining_ms; /* of the leader's lease */
 };

@@ -95,7 +95,7 @@ int kvcm_missing(struct kvcm_request *k, const char *field);
 int kvcm_nomem(struct kvcm_request *k);
 /* The error that is in k->c->err, but with another ErrorCode. Returns rc. */
 int kvcm_with_code(struct kvcm_request *k, int rc, int code);
-/* In the call's arena; "" when there is no memory. */
+/* Formats in the call's arena; "" without memory. */
 char *kvcm_text(struct kvcm_request *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* ErrorCode of a status. */
 int kvcm_code(int status);

@@ -33,7 +33,7 @@ struct check {
 	const char *file;
 	struct skv_params p;
 	bool running;
-	bool bad[SKV_PARAM_COUNT]; /* told already */
+	bool bad[SKV_PARAM_COUNT]; /* reported already */
 	unsigned n;
 };
 

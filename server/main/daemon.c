@@ -79,7 +79,7 @@ void skv_daemon_ready(int ready_fd)
 			close(null);
 	}
 	if (write(ready_fd, &byte, 1) < 0) {
-		/* Nobody waits any more: nothing is lost. */
+		/* All waiters have left: nothing is lost. */
 	}
 	close(ready_fd);
 }

@@ -27,7 +27,7 @@ void skv_sink_reopen(const struct skv_params *p, int fd);
 
 /* Reads the ports' certificates, if the parameters name some. SKV_E_INVALID with the remedy. */
 int skv_certificates_load(const struct skv_params *p, struct skv_error *err);
-/* SIGHUP: reads them again and logs what is new. */
+/* SIGHUP: reads the certificates again and logs new ones. */
 void skv_certificates_reload(void);
 
 /* The input of a server's start. */

@@ -346,7 +346,8 @@ static void tell_nobody(void *ctx, const struct skv_error *err)
 static int load(struct skv_params *p, int argc, char *const *argv, char *const *envp,
 		struct listener *l, struct skv_error *err)
 {
-	struct listener silent = { .fn = l->fn ? tell_nobody : NULL }; /* of what is read twice */
+	/* Of sources that are read twice. */
+	struct listener silent = { .fn = l->fn ? tell_nobody : NULL };
 	int rc = SKV_OK;
 
 	memset(p, 0, sizeof *p);
@@ -358,7 +359,7 @@ static int load(struct skv_params *p, int argc, char *const *argv, char *const *
 		rc = read_env(p, envp, SKV_PARAM_config, &silent, err);
 	if (rc == SKV_OK)
 		rc = read_args(p, argc, argv, SKV_PARAM_config, &silent, err);
-	/* Help must come even where the file is broken. */
+	/* Help must be available even with an invalid file. */
 	if (rc == SKV_OK && *p->config &&
 	    (p->action == SKV_ACTION_RUN || p->action == SKV_ACTION_DUMP))
 		rc = told(l, read_file(p, p->config, l, err), err);

@@ -19,7 +19,7 @@ struct skv_role {
 	/* Binds the role's own ports beside HTTP, before anything is served. NULL: none. */
 	int (*bind)(struct skv_api *api, struct skv_service *s, struct skv_error *err);
 	int (*start)(struct skv_api *api, struct skv_error *err);
-	/* Logs what is served at `url`. */
+	/* Logs the APIs served at `url`. */
 	void (*announce)(const struct skv_params *p, const struct skv_api *api, const char *url);
 	size_t body_max;   /* bytes of a request's body, at most */
 	const char *hangs; /* logged when calls do not end: where they hang */

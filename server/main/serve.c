@@ -106,7 +106,7 @@ static void set_port(const struct service *s, uint64_t port, struct skv_port_opt
 
 static uint64_t longest(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* Limits must not cut what an API promises its clients. */
+/* Sets the core's options. Limits must not break the promises of an API to its clients. */
 static struct skv_core_options core_options(const struct skv_params *p, struct skv_store *store)
 {
 	struct skv_core_options o;

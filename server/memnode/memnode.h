@@ -128,9 +128,9 @@ struct connection {
 	struct memnode *node;
 	struct connection *next; /* conn_lock */
 	int fd;
-	gnutls_session_t tls; /* NULL: plain, as local ones always are */
+	gnutls_session_t tls; /* NULL: plain, always so for local ones */
 	bool local;
-	bool clear; /* plain where there must be TLS: it is told so */
+	bool clear; /* plain where TLS is required: the client gets an error */
 	uint64_t since_ms;    /* when it was accepted */
 	_Atomic bool greeted; /* the hello was good: the connection has no time limit */
 	bool cut;             /* conn_lock; it ends without one */

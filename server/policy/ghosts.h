@@ -34,7 +34,7 @@ struct ghosts {
 	uint32_t n_buckets;
 	uint64_t fits;     /* as many as may be wanted */
 	uint64_t added;
-	uint64_t told;     /* the oldest tick that is not told yet */
+	uint64_t told;     /* the oldest tick that is not reported yet */
 	uint32_t life;     /* of a ghost, in ticks: of the last call that added one */
 	uint32_t shift;    /* log2 of the length of a tick, */
 	uint32_t low;      /* and of the least age that is not taken for 0 */

@@ -23,7 +23,7 @@ struct worth {
 void worth_again(struct worth *w, uint32_t class, uint64_t age);
 /* `n` blocks of that class and age were not. */
 void worth_never(struct worth *w, uint32_t class, uint64_t age, uint32_t n);
-/* Computes all indices; what was counted before fades. */
+/* Computes all indices; older counts decay. */
 void worth_update(struct worth *w);
 double worth_of(const struct worth *w, uint32_t class, uint64_t age);
 

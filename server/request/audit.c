@@ -97,7 +97,7 @@ bool skv_audit_wants(const struct skv_request *c, int status)
 
 	if (!c->s->audit.path)
 		return false;
-	if (is_refused(status, c) || c->alone) /* the manager that asks has the act in its own */
+	if (is_refused(status, c) || c->alone) /* the calling manager audits the act itself */
 		return is_refused(status, c);
 	if (c->created)
 		return true;

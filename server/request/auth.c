@@ -365,7 +365,7 @@ int skv_auth_check(struct auth *a, const char *header, const struct skv_tls_peer
 	if (out->credentials == CREDENTIALS_GOOD)
 		return SKV_OK;
 	if (a->path && shown == CREDENTIALS_GOOD && unread) {
-		out->credentials = CREDENTIALS_NONE; /* nobody is to blame */
+		out->credentials = CREDENTIALS_NONE; /* not the client's fault */
 		return skv_fail(err, SKV_E_NOT_READY, NULL,
 				"the tokens in the store have not been read yet: retry");
 	}

@@ -22,7 +22,7 @@
 	 * server/main/serve.c). */
 	12000u
 
-/* Another manager wrote it, and it goes into a header. */
+/* Checks a URL that another manager wrote, because it goes into a header. */
 static bool is_url(const char *s)
 {
 	const size_t n = strlen(s);

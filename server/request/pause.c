@@ -18,7 +18,7 @@
 #include <skv/request.h>
 
 #define TICK_MS 10u
-#define AGAIN_MS 100u /* a store that has failed is not asked more often */
+#define AGAIN_MS 100u /* a failed store is not asked more often */
 #define HOPELESS_MS 5000u /* others need not wait, after a call was given up */
 
 static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
@@ -156,7 +156,7 @@ bool skv_pause_call(struct skv_request *c, int status)
 	return true;
 }
 
-/* Takes those off that run again or are over. */
+/* Removes calls that run again or are over. */
 static struct skv_request *take_due_locked(struct skv_pause *p) SKV_REQUIRES(p->lock)
 {
 	const uint64_t now = now_ms();

@@ -216,7 +216,7 @@ void skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Without memory for what is hidden, all is. */
+/* Without memory for the hidden names, all are hidden. */
 static bool sees(void *ctx, bool is_storage, const char *name)
 {
 	const struct skv_hidden *h = ctx;

@@ -22,7 +22,7 @@
 
 #define STEP_MS 20u
 #define PLACED_MS 500u /* between two questions whether all objects have places */
-#define FREE_MS 300u   /* then whoever should have taken it is not there */
+#define FREE_MS 300u   /* after this time the assigned manager counts as absent */
 #define GIVEN_MS 1000u /* then who was to take it has not, and the next one may go */
 
 struct view {

@@ -83,7 +83,7 @@ static const char *document_name(struct skv_arena *a, const char *tenant)
 	return out;
 }
 
-/* Limits that nobody has set. The operator's tenant has none. */
+/* Fills in limits that were not set. The operator's tenant has none. */
 static struct skv_tenant_spec with_defaults(const char *name, struct skv_tenant_spec s)
 {
 	const bool operator = strcmp(name, SKV_OPERATOR) == 0;

@@ -97,7 +97,7 @@ static bool text_valid(const char *s)
 	return visible(s) && strlen(s) >= AUTH_TEXT_MIN && strlen(s) <= AUTH_TEXT_MAX;
 }
 
-/* NULL, or what is wrong with it. */
+/* Returns NULL, or the reason why the text is invalid. */
 static const char *take_secret(const char *s, struct auth_token *out)
 {
 	const size_t n = strlen(HASHED);

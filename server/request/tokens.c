@@ -170,7 +170,7 @@ static int check_name(struct skv_tokens *t, const char *name, struct skv_error *
 	return rc;
 }
 
-/* The line of the one before, which ends after spec->keep_s; nothing if there is none. */
+/* Appends the line of the previous token, which ends after spec->keep_s; nothing without one. */
 static int keep_old(const struct skv_doc *doc, const struct skv_token_spec *spec,
 		    struct skv_arena *a, struct skv_buf *out, struct skv_error *err)
 {

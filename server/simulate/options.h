@@ -33,7 +33,7 @@ struct options {
 	uint64_t block_bytes;
 	uint64_t unit;
 	uint64_t file_size;
-	uint32_t threads; /* 0 = as many as there are processors */
+	uint32_t threads; /* 0 = number of processors */
 	bool csv, json; /* instead of tables */
 	const char *hits;
 	bool list_models;

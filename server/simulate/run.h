@@ -33,7 +33,7 @@ struct counts {
 
 /* Of a fast tier. */
 struct tier_counts {
-	uint64_t hits;     /* of prefix_hits, those that it had */
+	uint64_t hits;     /* hits of prefix_hits that the fast tier had */
 	uint64_t promoted; /* copied up, because they were found often enough */
 	uint64_t written;  /* by requests that wrote them to the slow tier, too */
 	uint64_t evicted;
@@ -81,9 +81,9 @@ extern atomic_ullong run_done;
 /* Writes the name of the instance. */
 void run_instance(const struct run *r, char name[SKV_MAX_NAME + 1]);
 
-/* Whether to end, asked once a request. */
+/* Returns false to end the run; called once per request. */
 bool run_goes_on(struct run *r);
-/* Notes what a request found. */
+/* Notes the hits of a request. */
 void run_note(struct run *r, uint32_t request, struct request_hits hits);
 
 /* Each fills counts, and returns SKV_OK, or what is in err, too. */

@@ -89,7 +89,7 @@ static bool look_sieve(void *state, struct skv_policy_block *b, struct skv_polic
 
 	if (at.key != b->born || at.queue > 1)
 		return false;
-	s->round = at.queue; /* the other queue is empty: it ranks first */
+	s->round = at.queue; /* the other queue is empty: this one ranks first */
 	s->hand = b->born;
 	if (b->freq == 0)
 		return true;

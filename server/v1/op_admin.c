@@ -238,7 +238,7 @@ int skv_op_instance_put_run(struct skv_request *r)
 	return rc == SKV_OK ? skv_op_instance_get_run(r) : rc;
 }
 
-/* ?unused_s=N: only if unused so long, and empty unless ?with_blocks=true. */
+/* ?unused_s=N: only if unused for N seconds, and empty unless ?with_blocks=true. */
 static int read_unused(struct skv_request *r, const char *with_blocks, struct skv_unused *out)
 {
 	uint64_t s;
@@ -418,7 +418,7 @@ static int get_tenants(struct skv_request *r, const char *name)
 			      &v1_of(r)->u.tenants.next, &r->err);
 	if (rc == SKV_E_NOT_FOUND) {
 		assert(name && *n == 0 && *v);
-		skv_error_clear(&r->err); /* nothing was said */
+		skv_error_clear(&r->err); /* the tenant has no document */
 		*n = 1;
 		snprintf((*v)[0].name, sizeof (*v)[0].name, "%s", name);
 		rc = SKV_OK;

@@ -40,7 +40,7 @@ static int list_members(struct skv_request *r, const struct members *known,
 	return SKV_OK;
 }
 
-/* Where clients reach it, if it tells them. */
+/* Returns the member's address for clients, if published. */
 static const char *url_of(const struct members *known, const char *id)
 {
 	char other[SKV_MEMBER_ID];

@@ -22,20 +22,20 @@ struct v1_row {
 
 /* skv_request.state. */
 struct v1_request {
-	/* Of the body; NULL: a content type that nobody reads. */
+	/* Of the body; NULL: an unsupported content type. */
 	const struct skv_v1_codec *body_codec;
 	const struct skv_v1_codec *codec;      /* of the answer */
 	/* block_find: one of these two, percent-encoded text or decimal digits. */
 	const char *key_text;
 	const char *key_number;
-	const char *unused_s; /* instance_delete: its conditions, NULL = not told */
+	const char *unused_s; /* instance_delete: its conditions, NULL = not given */
 	const char *with_blocks;
-	const char *limit;   /* of a page, percent-encoded text; NULL = not told */
+	const char *limit;   /* of a page, percent-encoded text; NULL = not given */
 	const char *after;
-	const char *cursor; /* pins, keys: decimal digits, NULL = not told */
+	const char *cursor; /* pins, keys: decimal digits, NULL = not given */
 	const char *max;
 	const char *only;    /* kinds of put; NULL = not given, as in the next field */
-	const char *version; /* group_put: the one that the group must have */
+	const char *version; /* group_put: the version that the group must have */
 	const void *answer;  /* of a TABLE: its struct */
 	union {
 		struct skv_storage_list storages;

@@ -275,7 +275,7 @@ void one_tick(struct skv_core *c)
 	skv_log_partition(was);
 }
 
-/* Lets what is queued become durable, for a bounded time: a hanging store must not block the
+/* Waits until queued changes are durable, for a bounded time: a hanging store must not block the
  * shutdown. */
 static void drain(struct skv_core *c)
 {
@@ -381,7 +381,7 @@ void one_destroy(struct skv_core *c)
 		owner_event(c, OWN_ON_STOP, 0);
 	stop_threads(c);
 	standby_drop(c);
-	if (c->partition) /* before its devices: what was appended is still applied */
+	if (c->partition) /* before its devices: appended changes are still applied */
 		owner_drop(c, SKV_E_NOT_READY);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_destroy(c->device[i]);

@@ -160,8 +160,8 @@ static bool learn(struct skv_core *c)
 	return known;
 }
 
-/* Entries of what is unused for an hour or more; a document has room for some 80,000 of them, the
- * rest begins anew after a restart. */
+/* Writes entries of instances unused for an hour or more. A document has room for some 80,000; the
+ * others count from zero after a restart. */
 static void put_entries(const struct partition *p, struct skv_buf *out)
 {
 	struct skv_buf entries = { 0 };

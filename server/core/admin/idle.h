@@ -16,7 +16,7 @@ uint64_t idle_ms(const struct partition *p, const struct instance *inst);
 bool idle_is_empty(const struct instance *inst);
 /* The ticker's part, under the write lock. */
 void idle_look(struct partition *p, struct portion at, uint64_t now);
-/* The rest that is due. Blocks on the store. */
+/* Does the due work that blocks on the store. */
 void idle_round(struct skv_core *c);
 /* Writes how long each one is unused. Blocks on the store. */
 void idle_store(struct skv_core *c);

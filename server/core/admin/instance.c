@@ -146,7 +146,7 @@ static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *
 	return rc;
 }
 
-/* Compares what may change after registration. */
+/* Compares the details that may change after registration. */
 static bool same_details(const struct skv_instance_spec *a, const struct skv_instance_spec *b)
 {
 	return strcmp(a->extra, b->extra) == 0 && a->weight == b->weight &&

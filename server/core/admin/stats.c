@@ -522,7 +522,7 @@ static int missing(struct skv_error *err, const char *kind, const char *field, c
 	return skv_fail(err, SKV_E_NOT_FOUND, field, "no %s '%s'", kind, name);
 }
 
-/* Makes the view of one object, if there is one. */
+/* Makes the view of one object, if it exists. */
 #define ONE_VIEW(find, make, kind, field, name)                                                    \
 	int rc = core_gate(c, err);                                                                \
                                                                                                    \

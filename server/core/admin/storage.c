@@ -583,7 +583,8 @@ static int set_enabled(struct skv_core *c, struct storage_doc *d, bool on, uint6
 	return rc;
 }
 
-/* Every file that the registry has for the volume: gone ones and the claimed one included. */
+/* Copies every file that the registry has for the volume, including gone ones and the claimed
+ * one. */
 static int copy_files(const struct volume *s, struct volume_file **out, size_t *n)
 {
 	*n = s->n_file;
@@ -676,7 +677,7 @@ int one_storage_delete(struct skv_core *c, const char *name, struct skv_error *e
 	}
 	enabled = d.spec.enabled;
 	rc = set_enabled(c, &d, false, &version, err);
-	if (rc == SKV_OK) /* a start may have come before it was disabled */
+	if (rc == SKV_OK) /* a start may have come before the storage was disabled */
 		rc = look_at(c, name, &a, &again, &version, err);
 	if (rc == SKV_OK)
 		rc = checkpoint_run(c, false, err);

@@ -13,7 +13,7 @@
 #include <evict/clear.h>
 #include <evict/reclaim.h>
 
-#define REST_SHARE 4u /* of what free_percent keeps free, this part at rest too */
+#define REST_SHARE 4u /* part of free_percent's slots that is kept free at rest, too */
 #define DEMAND_MS 20u
 #define AHEAD_PICKS 128u /* blocks of one class per call: bounds the time under the lock */
 

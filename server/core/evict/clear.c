@@ -74,7 +74,7 @@ static void clear_undo(struct partition *p, struct change *ch)
 
 	ASSERT_EXCLUSIVE(p);
 	assert(fresh->entries == 0 && !fresh->open);
-	retired->spec = fresh->spec; /* includes what an administrator has changed since */
+	retired->spec = fresh->spec; /* includes an administrator's changes since */
 	fresh->spec = spec;
 	leave_retired(p, retired);
 	retired->retiring = NULL;

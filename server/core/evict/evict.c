@@ -64,7 +64,7 @@ bool block_evictable(const struct partition *p, const struct instance *inst, con
 
 /* The first block of a set, as its queues have it. */
 struct first {
-	struct evict_set *set; /* NULL: there is none */
+	struct evict_set *set; /* NULL: no set */
 	uint64_t tenant; /* usage of the tenant's share (tenant_share_ratio); 0: a single tenant */
 	uint64_t over; /* usage of the instance's share (quota_share_ratio); 0 without shares */
 	uint32_t which;
@@ -79,7 +79,7 @@ enum unit { SLOTS, BYTES, BLOCKS };
 struct scope {
 	enum unit unit;
 	const struct group *group; /* NULL = any, in `volume` */
-	uint32_t volume;            /* this volume only; ANY_VOLUME = those of the group */
+	uint32_t volume;            /* only this volume; ANY_VOLUME = the group's volumes */
 	const char *type;          /* of these, only storages of this type; NULL = any */
 	uint32_t class_id;         /* SLOTS */
 	const struct instance *only; /* this instance only; NULL = any */
@@ -257,7 +257,7 @@ static struct first first_candidate(const struct partition *p, const struct scop
 	return (struct first){ 0 };
 }
 
-/* Members of several tenants, whose shares count now. */
+/* Returns true for members of several tenants whose shares count now. */
 static bool is_split(const struct partition *p, struct evict_set *set)
 {
 	if (set->split_of != p->searches) {
@@ -485,7 +485,7 @@ static void expect_next(const struct partition *p, const struct block *b)
 		__builtin_prefetch(block_get(p, b->parent), 1);
 }
 
-/* Picks it and tells its policy. */
+/* Picks the block and reports it to its policy. */
 static int let_go(struct partition *p, struct picks *k, struct block *b, const struct first *f)
 {
 	const struct group *g = f->set->group;

@@ -190,7 +190,8 @@ static void put_back(struct skv_core *c, struct change *ch)
 	skv_mutex_unlock(&q->lock);
 }
 
-/* Undoes, newest first, those that allocate (or all); returns the others in their old order. */
+/* Undoes, newest first, the changes that allocate (or all); returns the others in their old
+ * order. */
 static struct change *undo_some(struct skv_core *c, struct change *all, bool only_more, int status)
 {
 	struct change *keep = NULL;
@@ -286,7 +287,7 @@ void commit_stop_partition(struct skv_core *c, struct change *batch, int status)
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* A batch, and what holds for all of it. */
+/* A batch, and its common properties. */
 struct round {
 	struct change *batch;
 	size_t bytes;

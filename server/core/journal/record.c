@@ -192,8 +192,8 @@ void record_start(struct skv_buf *out, const struct partition *p, const struct s
 	record_seal(out, at);
 }
 
-/* 0: no hold. One whose time is over may still wait for its storage to confirm that nobody writes
- * (slots_free_by). */
+/* Returns 0 without a hold. A hold whose time is over may still wait for its storage to confirm
+ * that no writer is left (slots_free_by). */
 static uint64_t left(uint64_t until, uint64_t now)
 {
 	return until > now ? until - now : until != 0;

@@ -26,7 +26,7 @@ struct writer {
 	const struct chunk *c;
 	uint64_t least_use;
 	uint64_t leased_until; /* clock of uses: horizons, which are stored beside it, cover that */
-	uint32_t place;                          /* the one after the entry before */
+	uint32_t place;                          /* the place after the previous entry */
 	const struct slot *before[SKV_MAX_SPECS]; /* the newest of each spec */
 };
 
@@ -44,7 +44,7 @@ static uint32_t stored_specs(const struct chunk *c, const struct block *b)
 	return mask;
 }
 
-/* Open sessions bring those that are being written themselves. */
+/* Returns true for stored blocks; open sessions record the blocks being written themselves. */
 static bool is_stored(const struct chunk *c, const struct block *b)
 {
 	return b->used && (b->children || stored_specs(c, b));

@@ -10,7 +10,7 @@
 struct skv_buf;
 struct volume;
 
-/* Returns what record_seal wants, after the payload. */
+/* Begins a record; returns the position that record_seal needs. */
 size_t record_begin(struct skv_buf *out, uint8_t type);
 void record_seal(struct skv_buf *out, size_t at);
 void record_put_place(struct skv_buf *out, const struct volume *volume, uint32_t slab);

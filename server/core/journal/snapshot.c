@@ -200,7 +200,7 @@ void snapshot_end(struct partition *p, bool stored)
 	snapshot_free(p);
 }
 
-#define NEW_BLOCK_BYTES 48u /* of a block of one spec, which has come since */
+#define NEW_BLOCK_BYTES 48u /* of a block of one spec, added since */
 
 /* Bytes of the next checkpoint. */
 static uint64_t expected_size(const struct partition *p)

@@ -66,7 +66,7 @@ void birth_note(struct partition *p, uint64_t generation, uint64_t ms)
 
 	ASSERT_EXCLUSIVE(p);
 	if (last && (generation <= last->generation || ms <= last->ms))
-		return; /* replay repeats what a checkpoint has */
+		return; /* replay repeats records that a checkpoint has */
 	if (p->n_births == MAX_BIRTHS)
 		forget(p);
 	if (skv_grow(&v, &p->cap_births, p->n_births + 1, sizeof *p->birth) != SKV_OK)

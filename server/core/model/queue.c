@@ -580,7 +580,7 @@ void evict_consider_above(struct partition *p, struct block *b, const struct blo
 		evict_forget(b);
 }
 
-/* A block that a walk up a chain has come to, and the one before it. */
+/* A block that a walk up a chain has reached, and the previous one. */
 struct climb {
 	struct block *b;
 	const struct block *child; /* NULL: it begins here */

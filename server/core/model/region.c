@@ -19,7 +19,7 @@
 
 #define SPARES 4u
 #define REST_MS 1000u
-#define PAGE_BYTES 4096u /* the smallest there is */
+#define PAGE_BYTES 4096u /* the smallest page size */
 
 struct regions {
 	struct skv_mutex lock;
@@ -48,7 +48,7 @@ static void add(struct regions *r) SKV_REQUIRES(r->lock)
 	skv_mutex_unlock(&r->lock);
 	region = make_touched();
 	skv_mutex_lock(&r->lock);
-	assert(r->n < SPARES); /* nobody else adds any */
+	assert(r->n < SPARES); /* no other thread adds any */
 	if (region)
 		r->spare[r->n++] = region;
 	else

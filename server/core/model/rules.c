@@ -29,11 +29,11 @@
 #define SECOND 1000000u
 
 struct tenant_rules {
-	struct skv_mutex lock; /* of who makes one */
+	struct skv_mutex lock; /* held while a rule is made */
 	_Atomic(struct tenant_rule *) chain[CHAINS];
 	struct skv_tenant_spec others; /* limits of tenants that no rules_set has named */
 	uint64_t round;     /* of rules_set */
-	_Atomic bool paced; /* some tenant has a blocks_per_s */
+	_Atomic bool paced; /* a tenant has a blocks_per_s */
 };
 
 struct tenant_rules *rules_make(void)

@@ -16,7 +16,7 @@
 #include <model/partition.h>
 
 struct ring {
-	uint64_t in, out; /* so many so far */
+	uint64_t in, out; /* numbers so far */
 	struct wish v[WISHES];
 };
 

@@ -39,7 +39,7 @@
 
 /* ---- choosing blocks to copy ----------------------------------------------------------------- */
 
-/* Whole blocks of one instance, and what becomes of them. */
+/* Whole blocks of one instance, and their outcome. */
 struct copying {
 	struct skv_core *core;
 	uint64_t fence; /* of the partition: not of its next load */
@@ -172,7 +172,7 @@ struct copying *copies_find(struct found *f, uint32_t deadline_ms, struct skv_ar
 
 /* ---- take ------------------------------------------------------------------------------------ */
 
-/* The move of what the session writes. */
+/* Makes the move of the blocks that the session writes. */
 static struct move *make_move(struct partition *p, const struct copying *k,
 			      const struct session *s)
 {

@@ -38,7 +38,7 @@
 #define HIDES_AT_ONCE 512u /* reports acted on without a check, */
 #define HIDES_PER_S 32u    /* and how many more each second */
 #define LOOK_MS 1000u
-#define CHECK_MS 60000u /* a suspect is given to another mover after so long */
+#define CHECK_MS 60000u /* a suspect is given to another mover after this time */
 
 /* ---- hiding ---------------------------------------------------------------------------------- */
 
@@ -149,7 +149,7 @@ static bool may_hide(struct partition *p, uint64_t now)
 	return p->reports.allowed && p->reports.allowed--;
 }
 
-/* The spec's number; n_specs: there is none of that name. */
+/* Returns the spec's number; n_specs: no spec has that name. */
 static uint32_t find_spec(const struct skv_instance_spec *s, const char *name)
 {
 	uint32_t i = 0;

@@ -90,7 +90,7 @@ static int delete_locked(struct partition *p, struct delete_op *op)
 	return SKV_PENDING;
 }
 
-/* Erases the rest, once the records in flight have ended. */
+/* Erases the remaining blocks, once the records in flight have ended. */
 static int delete_again(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	(void)ch;

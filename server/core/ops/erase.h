@@ -26,7 +26,7 @@ int erase_block(struct partition *p, struct erasure *e, struct block *b);
  * everything in flight has ended, too, if `busy`. On failure nothing is marked any more. */
 int erase_queue(struct partition *p, struct erasure *e, struct change **last);
 void erase_cancel(struct partition *p, struct erasure *e);
-/* Writes of open sessions among what is marked. */
+/* Returns the number of writes of open sessions among the marked blocks. */
 uint32_t erase_writes(const struct erasure *e);
 
 #endif

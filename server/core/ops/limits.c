@@ -65,18 +65,18 @@ static const struct rule {
 			  .retired = true },
 };
 
-/* As it stands now. */
+/* The current state of a limit. */
 struct limit {
 	const char *of, *name; /* "tenant", and its name */
-	uint64_t all, elsewhere; /* of all partitions, and what is in others */
+	uint64_t all, elsewhere; /* of all partitions, and of the others */
 	uint64_t most;  /* of this one; UINT64_MAX: any number */
-	uint64_t have;  /* with what is going */
+	uint64_t have;  /* including blocks being removed */
 	uint64_t going; /* of it, until their removal is durable */
-	uint64_t stays; /* of it, whatever is evicted */
+	uint64_t stays; /* part that stays after any eviction */
 	uint64_t needs; /* the plan */
 	uint64_t each;  /* a block */
 	struct evict_what whose;
-	bool admits; /* the policy may rather keep what would go */
+	bool admits; /* the policy may prefer to keep the victims */
 };
 
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
@@ -199,8 +199,8 @@ static bool fits(const struct limit *l)
 
 /* ---- eviction -------------------------------------------------------------------------------- */
 
-/* Evicts what exceeds the limit: with soft-pinned blocks or not, from `first` on until something
- * goes. */
+/* Evicts the excess over the limit, with soft-pinned blocks or without, from `first` on until a
+ * block is evicted. */
 static uint64_t make_room(struct partition *p, struct plan *plan, const struct limit *l, int first,
 			  int last)
 {

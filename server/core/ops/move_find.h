@@ -36,7 +36,7 @@ struct found {
 void move_find_all(struct found *f);
 /* Returns the source of a move for that spec of the block, without the target. */
 struct move_slot move_source_of(const struct block *b, uint32_t spec);
-/* Takes a target for it; false: there is none now. */
+/* Takes a target for the slot; false: none is free now. */
 bool move_target(struct found *f, const struct block *b, uint32_t spec, struct move_slot *m);
 /* Moves of the block's slots that lie elsewhere to the volume. LATER: there may be room soon. */
 enum room move_to(struct found *f, const struct block *b, uint32_t volume);

@@ -32,7 +32,7 @@
 
 #define AHEAD 16u /* entries prefetched */
 
-/* The slot that says whether the write is ENDING. */
+/* Returns the slot that shows whether the write is ENDING. */
 static struct slot *marked_slot(struct partition *p, const struct session_write *w)
 {
 	ASSERT_EXCLUSIVE(p);

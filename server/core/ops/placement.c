@@ -174,7 +174,7 @@ static bool grows(struct partition *p, struct volume *s)
 	       now - s->grow_failing_since < GROW_PATIENCE_MS;
 }
 
-/* Some of a group's volumes. */
+/* Some volumes of a group. */
 struct some_volumes {
 	uint32_t n;
 	uint32_t at[MAX_GROUP_STORAGES];

@@ -19,8 +19,8 @@ void grants_free(struct partition *p, struct grants *g); /* frees the slots, not
 
 /* Not now: slots, room in the group's quota, or in the limit of the tenant, are on their way. */
 enum { TRY_WAIT = 2, TRY_WAIT_QUOTA, TRY_WAIT_TENANT };
-/* Keeps the blocks of the plan's request that are there, and those that it continues, from
- * eviction; lets them go again. Both while the lock is held once. */
+/* Protect present blocks of the plan's request, and the blocks that it continues, from eviction;
+ * end the protection. Both while the lock is held once. */
 void placement_keep(struct partition *p, const struct plan *plan);
 void placement_let_go(struct partition *p, const struct plan *plan);
 /* Where nothing else may go: is the request served all the same, at the cost of its own blocks? */
@@ -41,7 +41,7 @@ void placement_taken(struct partition *p, const struct plan *plan);
 uint64_t placement_most(const struct partition *p, const struct plan *plan);
 /* how many of its blocks the limits of open sessions and blocks allow; */
 uint64_t placement_bound(const struct partition *p, const struct plan *plan);
-/* how many could be taken at once, without eviction. */
+/* Returns the number of slots that could be taken at once, without eviction. */
 uint64_t placement_now(struct partition *p, const struct plan *plan);
 
 #endif

@@ -40,7 +40,7 @@ struct plan {
 	uint32_t n_avoid;
 	bool unsummed;    /* not to memory */
 	bool no_wait; /* takes what is free now instead of waiting for leases and grace periods */
-	/* The writes, if the request lets the manager leave some out (`selective`); else n is 0. */
+	/* writes of a request that lets the manager leave some out (`selective`); else n is 0 */
 	struct newcomers newcomers;
 	struct grants grants;
 };

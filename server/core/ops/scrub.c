@@ -114,7 +114,7 @@ static void end_pass(const struct partition *p, struct volume_file *f)
 					  .unsummed = c->saw_unsummed };
 }
 
-/* A portion of the file; its end may come first. */
+/* Takes a portion of the file, or its end. */
 static void take(struct found *f, struct volume *v, struct volume_file *file)
 {
 	struct file_check *c = &file->check;

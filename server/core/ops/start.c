@@ -369,8 +369,8 @@ static int serve(struct partition *p, struct start_op *op)
 	return s ? repeat(p, op, s) : start_try(p, op, true);
 }
 
-/* Serves a queue until a start must go on waiting: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or
- * SKV_OK. Starts of tenants at their own limits let those of others pass. */
+/* Serves a queue until a start must continue to wait: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or
+ * SKV_OK. Starts of tenants at their own limits let starts of others pass. */
 static int serve_line(struct partition *p, struct group *g)
 {
 	struct start_op *before = NULL, *op;

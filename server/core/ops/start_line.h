@@ -22,7 +22,7 @@ struct start_op {
 };
 
 void start_join_line(struct partition *p, struct group *g, struct start_op *op);
-/* Takes the start behind `before` out, NULL: the first. */
+/* Removes the start after `before` from the queue; NULL: the first. */
 struct start_op *start_leave_line(struct partition *p, struct group *g, struct start_op *before);
 
 #endif

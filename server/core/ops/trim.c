@@ -72,7 +72,7 @@ static int pick_chunk(struct partition *p, const struct instance *inst, const st
 	return SKV_OK;
 }
 
-/* *next: the chunk to go on with. */
+/* *next: the chunk to continue with. */
 static int pick(struct partition *p, const struct instance *inst, struct trim_op *op,
 		struct erasure *e, uint32_t *next)
 {

@@ -31,7 +31,7 @@
 #define PASS_MS 10000u /* from the beginning of a pass to that of the next, at least */
 #define LOOKS 8192u    /* entries looked at in one tick */
 #define DUE_MS 1000u   /* noted uses are recorded after this time, */
-#define DUE 512u       /* or when it is so many */
+#define DUE 512u       /* or when this many are noted */
 #define OVERLAP_MS 100u /* a lookup's use may be older than the look that misses it */
 
 /* ---- looking --------------------------------------------------------------------------------- */

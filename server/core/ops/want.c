@@ -120,7 +120,7 @@ static struct seen look(const struct wanting *k, const struct block *b)
 	return n;
 }
 
-/* Would it be asked for? */
+/* Returns the outcome of a request for the block. */
 static enum skv_want_outcome judge(const struct wanting *k, const struct block *b)
 {
 	const struct seen n = b ? look(k, b) : (struct seen){ 0 };

@@ -150,7 +150,7 @@ static uint32_t lease_failed(struct skv_core *c, const char *what, const struct 
 	return lasting ? BARRED_MS : RETRY_MS;
 }
 
-/* Asks for the lease; `look`: only whether it could be had. Returns ms to wait. */
+/* Acquires the lease; `look`: only checks whether it is available. Returns ms to wait. */
 static uint32_t acquire(struct skv_core *c, bool look)
 {
 	const bool rival = owner_view(c).rival;
@@ -486,7 +486,7 @@ static int load(struct skv_core *c, uint64_t fence, struct partition **out, stru
 	return rc;
 }
 
-/* Goes READY, unless the ownership was lost meanwhile. */
+/* Changes to READY, unless the ownership was lost meanwhile. */
 static void open_up(struct skv_core *c, struct partition *p)
 {
 	const uint64_t fence = p->fence; /* p may be dropped meanwhile */

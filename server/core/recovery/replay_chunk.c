@@ -80,7 +80,7 @@ static int link_parents(struct replay *r, struct chunk *c, struct skv_error *err
 	return SKV_OK;
 }
 
-/* Once for each instance: many keys at once are faster than one after the other. */
+/* Builds the index of each instance at once: many keys together are faster than one by one. */
 static int build_indexes(struct replay *r, struct skv_error *err)
 {
 	int rc = SKV_OK;

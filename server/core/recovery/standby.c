@@ -137,7 +137,8 @@ static int catch_up(struct skv_core *c, struct standby *s, uint32_t portions, st
 	return rc;
 }
 
-/* A store that does not answer is asked again; what does not fit is loaded again. */
+/* Returns true if the error is temporary: an unreachable store is asked again; after a mismatch the
+ * partition is loaded again. */
 static bool stays(int rc)
 {
 	return rc == SKV_E_STORE_IO || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_STORE_FULL;

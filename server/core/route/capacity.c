@@ -40,7 +40,7 @@ static void total_key(char out[160], const char *storage)
 	snprintf(out, 160, "capacity/%s", storage);
 }
 
-/* 0: there is no document. */
+/* *bytes is 0 without a document. */
 static int read_total(struct route *r, const char *storage, uint64_t *bytes, uint64_t *version,
 		      struct skv_error *err)
 {
@@ -382,7 +382,7 @@ bool capacity_step(struct route *r)
 	return moved;
 }
 
-/* Others are asked over the network. */
+/* Returns the pause between steps; other managers are called over the network. */
 static uint32_t step_ms(struct route *r)
 {
 	return one_state_get(route_missing(r)->core) == SKV_CORE_READY ? STEP_MS : ASK_MS;

@@ -60,7 +60,7 @@ int skv_cluster_doc_get(struct skv_cluster *c, const char *name, struct skv_aren
 	return rc;
 }
 
-/* *version is SKV_VERSION_NONE if there is none. */
+/* *version is SKV_VERSION_NONE if there is no document. */
 static int version_of(struct skv_core *c, const char *key, uint64_t *version, struct skv_error *err)
 {
 	struct skv_buf ignored = { 0 };

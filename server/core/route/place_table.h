@@ -41,7 +41,7 @@ void place_storage_key(char out[PLACE_KEY], const char *name);
 void place_family_key(char out[PLACE_KEY], const char *family);
 bool place_is_family(const char *key);
 
-/* Where it is said to be; NULL: not known. */
+/* Returns the place of an object; NULL: not known. */
 const struct place *places_find(const struct places *t, struct skv_key name);
 /* An object's. SKV_E_NOMEM. */
 int places_set(struct places *t, const char *key, uint32_t partition);

@@ -180,7 +180,7 @@ static size_t objects_here(struct skv_core *one)
 	return n;
 }
 
-/* Of one that is elsewhere there are its places. */
+/* Returns the number of objects of a partition that is elsewhere, by their places. */
 static size_t objects_there(struct route *r, uint32_t partition)
 {
 	size_t n = 0;

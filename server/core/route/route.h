@@ -45,7 +45,7 @@ struct route_family {
 /* A handle: all partitions, or one of them (skv_cluster_part). */
 struct skv_cluster {
 	struct route *route;
-	struct skv_core *core; /* the one; NULL: all */
+	struct skv_core *core; /* the partition; NULL: all */
 };
 
 struct route {
@@ -61,14 +61,14 @@ struct route {
 	/* at.c; NULL: no other manager is called. `ask_ctx` is set before. */
 	_Atomic(skv_ask_fn *) ask;
 	void *ask_ctx;
-	/* Administrators whose call concerns several partitions take turns. */
+	/* Serialises administrators' calls that concern several partitions. */
 	struct skv_mutex lock;
 	struct skv_cond wake;
 	bool busy; /* both under `lock` */
 	struct places places; /* under `lock` */
 	skv_family_fn *family_of; /* does not change; NULL: there are no families */
 	struct route_family family[ROUTE_FAMILIES]; /* under `lock`, by hash of the name */
-	atomic_bool all_placed; /* the store says that every object has a place */
+	atomic_bool all_placed; /* the store has a place for every object */
 	/* capacity.c: `stop` and `total` under `lock` */
 	bool stop;
 	struct route_total *total; /* as in the registry, while this manager leads */

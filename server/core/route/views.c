@@ -93,7 +93,7 @@ int route_tell_totals(struct skv_cluster *c, struct skv_arena *a, struct skv_sto
 	return rc;
 }
 
-/* Adds up what all partitions have of it. */
+/* Adds up the storage's views of all partitions. */
 static int sum_storage(struct route *r, const char *name, struct skv_arena *a,
 		       struct skv_storage_view **out, struct skv_error *err)
 {
@@ -156,7 +156,8 @@ static bool is_in(struct skv_core *one, const char *tenant, const char *id, cons
 	return is;
 }
 
-/* Looks up by a view whatever is not here: another manager may have it, or nobody knows. */
+/* Looks up objects that are not here by a view: another manager may have them, or their place is
+ * unknown. */
 int skv_cluster_has_instance(struct skv_cluster *c, const char *tenant, const char *id,
 			     const char *group)
 {

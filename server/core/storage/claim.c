@@ -547,7 +547,7 @@ static int first_look(struct device *d, struct skv_error *err)
 		skv_storage_disown(d->storage, &mine, &why);
 		return rc;
 	}
-	mine.horizon = loaded; /* before the proof in the earlier ones is removed */
+	mine.horizon = loaded; /* before the proof in the earlier files is removed */
 	rc = loaded.number ? skv_storage_claim(d->storage, &mine, err) : SKV_OK;
 	if (rc != SKV_OK)
 		return rc;

@@ -151,8 +151,8 @@ static bool start_thread_locked(struct device *d, unsigned slot) SKV_REQUIRES(d-
 	return true;
 }
 
-/* May wait for the file system only if `here`: where there is no thread, it is done at once. False:
- * the one before has not returned. */
+/* Requests an errand. May wait for the file system only if `here`: without a thread the errand runs
+ * at once. Returns false if the previous one has not returned. */
 static bool ask(struct device *d, unsigned slot, bool here)
 {
 	struct errand *e = &d->errand[slot];

@@ -94,7 +94,7 @@ struct skv_cluster_options {
 	/* How many, at least: the store may have more, those that were ever used in it; up to
 	 * SKV_MAX_PARTITIONS. 0: only the first. */
 	uint32_t partitions;
-	skv_family_fn *family; /* NULL: there are no families */
+	skv_family_fn *family; /* NULL: no families */
 };
 
 /* Starts the threads; recovery runs in the background (see skv_core_state). `all` NULL: zeros. */
@@ -432,8 +432,8 @@ struct skv_partition_view {
 	uint64_t behind; /* of a standby: records that it knows of, and are not */
 	uint64_t epoch;  /* of the owner: its fence, which grows with each ownership; else 0 */
 	bool loaded;     /* the partition is owned or followed; else the other fields are void */
-	bool takes;      /* another manager's, and could be owned here at once */
-	char owner[SKV_OWNER_NAME]; /* "" = nobody, or not known yet */
+	bool takes;      /* another manager's partition that could be owned here at once */
+	char owner[SKV_OWNER_NAME]; /* "" = no owner, or not known yet */
 };
 void skv_cluster_partition_get(struct skv_cluster *c, uint32_t number,
 			       struct skv_partition_view *out);

@@ -12,7 +12,7 @@
  * grpc-status, grpc-message and slabkv-field as headers, and the message as body.
  *
  * Headers of a request:
- * 	Slabkv-Forwarded: ID it was forwarded, and is not again
+ *	Slabkv-Forwarded: ID     it was forwarded, and is not again
  *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer, and
  *	                         answers tell who it is (skv/owner.h)
  *	Slabkv-Route: redirect   the same, as 307 with the owner's address

@@ -33,7 +33,7 @@ int skv_inherit(struct skv_inherited *in, struct skv_error *err);
 int skv_inherit_take(struct skv_inherited *in, const char *name, uint16_t port);
 /* SKV_E_INVALID, naming it, if a socket was not taken. */
 int skv_inherit_check(const struct skv_inherited *in, struct skv_error *err);
-/* Closes what was not taken. */
+/* Closes sockets that were not taken. */
 void skv_inherit_drop(struct skv_inherited *in);
 
 #endif

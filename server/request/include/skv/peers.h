@@ -17,7 +17,7 @@ struct skv_peers {
 };
 
 void skv_peers_init(struct skv_peers *p, uint32_t most);
-/* Nobody is connected. */
+/* All connections must have ended. */
 void skv_peers_destroy(struct skv_peers *p);
 /* Counts a new connection of an address (by skv_hold_address). False, and nothing counted: at its
  * limit, or out of memory. Any thread. */

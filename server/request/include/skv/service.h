@@ -49,7 +49,7 @@ struct skv_service_options {
 	unsigned body_reserve_percent, body_tenant_percent, body_address_percent;
 	uint64_t answer_max;     /* bytes of one answer */
 	struct skv_pace_limit pace; /* of requests' bodies, and of answers */
-	bool forward;     /* calls for another manager go on to it: skv/forward.h */
+	bool forward;     /* forward calls of other managers' partitions: skv/forward.h */
 	uint32_t hold_ms; /* how long calls wait while ownership or the store moves; 0 = not */
 	uint32_t slow_ms;        /* calls at least this long are logged; 0 = none */
 	bool hold_ready; /* not ready until skv_service_release_ready */

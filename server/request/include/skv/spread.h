@@ -20,10 +20,10 @@
 #include <skv/status.h>
 
 struct skv_spread_of {
-	char holder[SKV_OWNER_NAME]; /* the process that owns it; "" = nobody */
-	char before[SKV_OWNER_NAME]; /* the one that did before that; "" = not known */
+	char holder[SKV_OWNER_NAME]; /* process that owns the partition; "" = none */
+	char before[SKV_OWNER_NAME]; /* process that owned it before; "" = not known */
 	uint64_t lost_ms;            /* when that one was seen to have it no more */
-	uint64_t free_ms;            /* since when nobody owns it */
+	uint64_t free_ms;            /* time since which it has no owner */
 };
 
 /* In the service. Zeros: not started. */

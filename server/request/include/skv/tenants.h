@@ -53,7 +53,7 @@ struct skv_tenant {
 
 struct skv_tenants {
 	struct skv_cluster *cluster;
-	bool on;          /* set once: there are tokens, and a store */
+	bool on;          /* set once: tokens and a store exist */
 	atomic_bool read; /* `v` is the store's answer */
 	struct skv_rwlock lock;
 	struct skv_arena arena;  /* protected by lock, as the next two: what `v` refers to */
@@ -62,7 +62,7 @@ struct skv_tenants {
 	struct skv_mutex turn_lock; /* protects `busy`: one reads or changes them at a time */
 	struct skv_cond turn_over;
 	bool busy;
-	struct skv_meter *meters; /* of whoever has the turn: all that ever were */
+	struct skv_meter *meters; /* of the thread in turn: all meters ever made */
 };
 
 void skv_tenants_init(struct skv_tenants *t);
@@ -140,7 +140,7 @@ int skv_tenant_names(struct skv_request *c, const char *name);
 int skv_tenant_claim(struct skv_request *c, const char *group, bool *claimed);
 /* Takes that back: it was not made, or is gone. Blocks. */
 void skv_tenant_disclaim(struct skv_request *c, const char *group);
-/* Fills in what the tenant has now. */
+/* Fills in the tenant's current usage. */
 void skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t);
 /* Limits a page to the objects that the caller may see; valid as long as the call. Another manager
  * that asks on behalf of a tenant sees that tenant's objects. */

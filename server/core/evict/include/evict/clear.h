@@ -30,7 +30,7 @@ uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t volu
 bool retired_left(const struct partition *p, const struct group *g, uint32_t volume);
 /* Sweeps a portion. Returns true if more work is due now. */
 bool retired_go_on(struct partition *p);
-/* Unlinks the swept ones, for retired_free, which needs no lock. */
+/* Unlinks the swept instances, for retired_free, which needs no lock. */
 struct instance *retired_take_swept(struct partition *p);
 void retired_free(struct instance *retired);
 /* Sweeps all whose record is durable, releasing the lock now and then. Call without the lock. */

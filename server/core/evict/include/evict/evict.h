@@ -17,7 +17,7 @@ struct newcomers {
 	const uint64_t *hash;      /* [n]; n 0 = nothing is known of them */
 	uint32_t n;
 	uint32_t at;  /* of these the first that has no room yet */
-	bool refused; /* result: this one, and those after it */
+	bool refused; /* result: this block, and those after it */
 	bool full;    /* result: blocks of the same request (`kept`) were not evicted */
 };
 

@@ -12,7 +12,7 @@ struct picks;
 struct removal;
 
 int remove_mark(struct partition *p, struct picks *k, struct block *b);
-/* The same of some of its committed specs. */
+/* Marks some of the block's committed specs likewise. */
 int remove_mark_specs(struct partition *p, struct picks *k, struct block *b, uint32_t specs);
 int remove_queue(struct partition *p, struct picks *k, struct change **out);
 void remove_cancel(struct partition *p, struct picks *k);
@@ -20,6 +20,6 @@ void remove_cancel(struct partition *p, struct picks *k);
 void removals_apply(struct partition *p, const struct removal *v, size_t n);
 
 extern const struct change_ops remove_ops;
-extern const struct record_ops remove_slots_record; /* the other record that it writes */
+extern const struct record_ops remove_slots_record; /* the second type of record written here */
 
 #endif

@@ -91,7 +91,7 @@ void change_destroy(struct change *ch); /* NULL is allowed */
 void change_queue(struct partition *p, struct change *ch);
 /* `w` is answered when the change has ended. */
 void change_wait(struct change *ch, struct waiter *w);
-/* A `frees_slots` of kinds whose changes always do: returns true. */
+/* A `frees_slots` of kinds whose changes always free slots: returns true. */
 bool change_frees_slots(const struct change *ch);
 
 #endif

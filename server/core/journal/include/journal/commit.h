@@ -22,7 +22,7 @@ struct behind {
 	struct change *head, *tail;
 	uint64_t deferred; /* how many were ever put on the list */
 	uint64_t covered;  /* of these, the first so many are covered by a sync */
-	uint64_t applied;  /* of these, the first so many have left the list */
+	uint64_t applied;  /* number of these that have left the list */
 	bool dirty;        /* something was appended that no requested sync covers */
 	uint64_t dirty_since; /* ms */
 	uint64_t upto;     /* position that the requested sync will cover, */

@@ -112,7 +112,7 @@ struct skv_core {
 	/* the newest, of the fence incarnation_fence; 0 = none */
 	struct skv_storage_owner incarnation;
 	uint64_t incarnation_fence;
-	bool rolled_back;     /* ticker only: what o.adopt requires is done, durably */
+	bool rolled_back;     /* ticker only: the work that o.adopt requires is done, durably */
 	/* Owner thread, ticker, checkpointer. Started and stopped with the core; manual mode has
 	 * none, and no committer. */
 	pthread_t thread[3];

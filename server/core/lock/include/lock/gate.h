@@ -17,7 +17,7 @@ struct skv_error;
 
 /* Checks state and ownership, for every block call. */
 int core_gate(const struct skv_core *c, struct skv_error *err);
-/* The partition went after core_gate. */
+/* Reports a partition that was lost after core_gate. */
 int gate_recovering(struct skv_error *err);
 /* The lease runs: answers need that, looked at again just before they leave. Appends are judged by
  * the store. */

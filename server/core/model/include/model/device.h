@@ -50,13 +50,13 @@ enum storage_fault {
 enum errand_slot {
 	ERRAND_FILES, /* makes and removes slab files */
 	ERRAND_WRITE,
-	ERRAND_READ, /* the first of those that check slab files */
-	ERRAND_SMALL = ERRAND_READ + 3, /* the same that read small ones */
+	ERRAND_READ, /* the first of the errands that check slab files */
+	ERRAND_SMALL = ERRAND_READ + 3, /* the errand that reads small files */
 	ERRANDS = ERRAND_SMALL + 3
 };
 struct errand {
 	bool busy;  /* under the device's lock, */
-	bool again; /* and asked for meanwhile */
+	bool again; /* and requested meanwhile */
 };
 
 /* A storage as a device; outlives reloads of the partition and has its own thread, because its file

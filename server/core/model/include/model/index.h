@@ -29,7 +29,7 @@ struct block *index_fetch_entry(const struct partition *p, const struct instance
 				uint64_t hash);
 struct block *index_find_hashed(const struct partition *p, const struct instance *inst,
 				uint64_t hash, struct skv_key key);
-/* Brings what lookups of these keys read into the cache. */
+/* Prefetches the cells that lookups of these keys read. */
 void index_expect(const struct partition *p, const struct instance *inst,
 		  const struct skv_key *keys, uint32_t n);
 /* Tables grow by a quarter; by doubling while the partition is `roomy`, for many keys at once. */

@@ -37,7 +37,7 @@ struct layouts_room {
 	const struct volume *volume; /* NULL: on no storage with slabs */
 	uint64_t layouts; /* of the volume */
 	uint64_t needed; /* bytes of their first slabs */
-	uint64_t left;   /* so many more like this one find a slab */
+	uint64_t left;   /* number of further layouts like this one that find a slab */
 };
 struct layouts_room layouts_room_of(const struct partition *p, const struct instance *inst);
 /* A sentence where several layouts may find no slab: they need more than the storage has, or more

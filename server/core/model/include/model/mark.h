@@ -26,7 +26,7 @@ void use_seen(struct partition *p, uint64_t use);
  * became younger by so many ms, is not ahead of it. */
 void use_clock_set(struct partition *p, uint64_t now, uint64_t ms);
 void use_clock_load(struct partition *p, uint64_t now, uint64_t older_by);
-/* A use without a lease; one that runs goes on. */
+/* Notes a use without a lease; a current lease continues. */
 void block_use(struct block *b, uint64_t use);
 
 #define MARK_LEASE_BITS 17u

@@ -18,7 +18,7 @@ struct block;
 struct change;
 struct partition;
 
-#define MAX_MOVES 32u       /* open ones of a partition */
+#define MAX_MOVES 32u       /* open moves of a partition */
 #define MAX_MOVE_SLOTS 128u /* of one */
 
 /* A slot of a block: the current location, and the location to copy its bytes to. */

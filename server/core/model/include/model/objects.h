@@ -35,7 +35,7 @@ struct instance {
 	uint32_t id;                   /* durable number, never reused */
 	struct instance *next_of_id;
 	struct group *group;
-	struct instance *next_member;  /* of the group's members, and what points to it: */
+	struct instance *next_member;  /* of the group's members, and the pointer to this one: */
 	struct instance **member_link;
 	struct tenant *tenant;
 	uint64_t version; /* of its document, "instance/..." or "dropped/..." */
@@ -90,7 +90,7 @@ struct instance {
 	/* idle.c */
 	_Atomic bool used;     /* by a lookup or start, since the ticker's last look */
 	uint64_t used_at;      /* boot time ms; 0 = not since the partition was loaded */
-	uint64_t unused_before; /* ms: how long it was unused by then */
+	uint64_t unused_before; /* ms: time unused until then */
 	_Atomic uint64_t hits; /* keys found by lookups since the partition was loaded */
 	_Atomic uint64_t leased_until; /* no lease on its blocks ends later (boot time ms) */
 	_Atomic uint64_t found_until;  /* no lease ends later, `slots_only` ones not counted */
@@ -127,7 +127,7 @@ struct group {
 	struct instance *members; /* instances of the group, without retired ones */
 	uint32_t n_instances;
 	uint64_t weights;    /* of its instances without a capacity of their own (quota_share.c) */
-	uint64_t capacities; /* of the other instances */
+	uint64_t capacities; /* sum of the other instances */
 	uint64_t room; /* capacity that shares were computed from, in the last search for victims */
 	uint64_t evicted;    /* blocks evicted since the partition was loaded */
 	/* starts waiting for slots, first come first served */

@@ -57,7 +57,7 @@ struct snapshot {
 	uint64_t seq;     /* state as of this batch */
 	/* Last change queued when it began: must be durable before the snapshot counts. */
 	uint64_t barrier;
-	uint64_t journal_bytes; /* before it: what the checkpoint will truncate */
+	uint64_t journal_bytes; /* before the checkpoint: bytes that it will truncate */
 	uint64_t blocks;        /* when it began */
 	uint32_t next_chunk, end_chunk;
 	struct skv_buf out;      /* blocks, cut into slices by the checkpointer */
@@ -97,11 +97,11 @@ struct partition {
 	uint32_t inst_turn; /* counts changes of which there are */
 	struct tenant **tenant; /* tenants that have had instances */
 	size_t n_tenant, cap_tenant;
-	struct tenant *touched;   /* by touched_next: their rules' sums are not told yet */
+	struct tenant *touched; /* by touched_next: tenants whose rules' sums are not updated yet */
 	/* Of the newest search for victims: how many share its room; 0 = one alone. */
 	uint32_t tenants_counted;
 	struct group detached; /* of dropped instances */
-	struct instance *retired; /* cleared or dropped ones, until swept (clear.c) */
+	struct instance *retired; /* cleared or dropped instances, until swept (clear.c) */
 
 	struct chunk **chunk; /* [1..n_chunk-1]; 0 is unused, so that id 0 means none */
 	size_t n_chunk, cap_chunk;
@@ -125,7 +125,7 @@ struct partition {
 	uint64_t open_sessions, ended_sessions;
 	struct skv_heaps deadlines; /* open sessions, by deadline: one heap */
 
-	struct move *moves; /* open ones (move.c) */
+	struct move *moves; /* open moves (move.c) */
 	uint32_t n_moves;
 	/* Records in flight that give blocks other slots: until they are applied, no record may
 	 * name a block by its slot. */

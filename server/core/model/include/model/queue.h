@@ -47,7 +47,7 @@ struct evict_set {
 	struct evict_queue **member;
 	size_t cap;
 	uint32_t n;
-	uint32_t hidden; /* queues of retired instances that may come back */
+	uint32_t hidden; /* queues of retired instances, which may come back */
 	/* In a group with shares, during one search: members that may have victims, furthest over
 	 * its share first. */
 	struct candidate *candidate;
@@ -99,7 +99,7 @@ void evict_followed(const struct partition *p, struct block *b);
 /* Hands an existing block to its policy: after a restart, or (`own` false) after a change of
  * policy. */
 void evict_adopt(struct block *b, bool own);
-/* Stores what the policy decided. */
+/* Stores the policy's changes of a block. */
 void evict_keep(struct block *b, const struct skv_policy_block *facts);
 /* Returns true if a queue's key still agrees with whether the block has live children, if the
  * policy uses that. */

@@ -59,13 +59,13 @@ static inline uint64_t rule_part(uint64_t of, uint64_t weight, uint64_t weights)
 	return (uint64_t)((unsigned __int128)of * weight / weights);
 }
 
-/* A partition has so much more, or less. Any thread. */
+/* Adds to (or subtracts from) a partition's usage. Any thread. */
 void rule_add(struct tenant_rule *r, enum tenant_thing what, int64_t by);
 
 struct tenant_rules *rules_make(void);
 /* When no partition is left. NULL is allowed. */
 void rules_free(struct tenant_rules *r);
-/* NULL: nobody has named it. Any thread. */
+/* Returns NULL for a tenant that was never named. Any thread. */
 const struct tenant_rule *rules_find(struct tenant_rules *r, const char *name);
 /* Made if need be, without bounds. NULL: out of memory. Any thread. */
 struct tenant_rule *rules_need(struct tenant_rules *r, const char *name);

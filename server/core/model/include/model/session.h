@@ -27,7 +27,7 @@ struct session {
 	struct skv_key body;    /* hash of the request body */
 	struct session *id_next;      /* chain in partition->session_by_id */
 	struct session *request_next; /* chain in partition->session_by_request */
-	struct session *queue_next;   /* ended ones, oldest first */
+	struct session *queue_next;   /* ended sessions, oldest first */
 	uint32_t number;              /* index in partition->session */
 	uint32_t due;                 /* position in partition->deadlines, 0 = none */
 	struct instance *inst; /* NULL once ended */

@@ -61,7 +61,7 @@ void tenant_used_add(struct tenant *t, uint32_t volume, int64_t bytes);
 void tenant_removing_add(struct tenant *t, uint32_t volume, int64_t bytes);
 /* Counts an instance that is registered (1), or is not any more (-1). */
 void tenant_count(const struct instance *inst, int sign);
-/* After a change of what it has. */
+/* Called after a change of the tenant's usage. */
 void tenant_touch(struct tenant *t);
 /* Updates the sums with the current usage of all tenants of the partition. */
 void tenants_tell(struct partition *p);

@@ -46,7 +46,7 @@ void wish_note(const struct partition *p, const struct block *b, uint64_t now);
 bool wish_ask(const struct partition *p, const struct wish *wish, uint64_t now);
 /* How many of that kind wait. */
 uint32_t wishes_waiting(const struct partition *p, enum wish_kind kind);
-/* The oldest, without taking it. False: there is none. */
+/* Returns the oldest wish, without taking it. False: there is none. */
 bool wish_next(const struct partition *p, enum wish_kind kind, struct wish *out);
 /* Takes the oldest. */
 void wish_taken(const struct partition *p, enum wish_kind kind);

@@ -22,7 +22,7 @@ int limits_check(struct partition *p, struct plan *plan, struct skv_error *err);
  * room is being made. */
 bool limits_type(struct partition *p, struct plan *plan, const char *type, enum effort effort,
 		 bool *coming);
-/* All blocks of the partition's groups, with those being written. */
+/* Returns the number of all blocks of the partition's groups, including those being written. */
 uint64_t limits_blocks(const struct partition *p);
 /* For plans of one spec: how many blocks may be written if all that may go goes; */
 uint64_t limits_bound(const struct partition *p, const struct plan *plan);

@@ -1,5 +1,5 @@
 /*
- * written.h - looks whether what clients wrote arrived (written.c).
+ * written.h - checks whether bytes that clients wrote have arrived (written.c).
  */
 #ifndef SKV_CORE_STORAGE_WRITTEN_H
 #define SKV_CORE_STORAGE_WRITTEN_H
