@@ -17,10 +17,8 @@
 
 #define LOOK_AGAIN_MS 500u
 #define SURELY_MS 3000u /* an owner that has not published its URL by then will not */
-#define HAND_OVER_MS \
-	/* An owner that hands its socket over has ended by then (DRAIN_MS of
-	 * server/main/serve.c). */
-	12000u
+/* An owner that hands its socket over has ended by then (DRAIN_MS of server/main/serve.c). */
+#define HAND_OVER_MS 12000u
 
 /* Checks a URL that another manager wrote, because it goes into a header. */
 static bool is_url(const char *s)
