@@ -116,6 +116,7 @@ static struct owner this_process(void)
 
 	pthread_mutex_lock(&lock);
 	if (self.pid != (long)getpid()) {
+		memset(running, 0, sizeof running); /* the parent's: a child may have closed them */
 		host_name(self.host);
 		skv_boot_id(self.boot_id);
 		self.pid_space = pid_space();
@@ -173,23 +174,24 @@ static bool is_gone(const struct owner *o)
 	return (state == 'Z' || state == 'X') && !has_other_threads(o->pid);
 }
 
-/* Of a process that was found running. */
-static enum { UNKNOWN, RUNS, ENDED } look_again(const struct owner *o)
+/* Returns true if a process that was found running still runs. False proves nothing: /proc does. */
+static bool still_runs(const struct owner *o)
 {
 	unsigned i = 0;
-	struct pollfd end = { .events = POLLIN };
+	bool runs;
 
 	pthread_mutex_lock(&lock);
 	while (i < MAX_RUNNING &&
 	       (running[i].pid != o->pid || running[i].start_time != o->start_time))
 		i++;
-	end.fd = i < MAX_RUNNING ? running[i].fd : -1;
-	if (i < MAX_RUNNING && poll(&end, 1, 0) > 0) {
+	runs = i < MAX_RUNNING &&
+	       poll(&(struct pollfd){ .fd = running[i].fd, .events = POLLIN }, 1, 0) == 0;
+	if (i < MAX_RUNNING && !runs) {
 		close(running[i].fd);
 		running[i].pid = 0;
 	}
 	pthread_mutex_unlock(&lock);
-	return i == MAX_RUNNING ? UNKNOWN : end.revents ? ENDED : RUNS;
+	return runs;
 }
 
 static void remember(const struct owner *o, int fd)
@@ -219,14 +221,8 @@ bool skv_owner_is_dead(const char *owner)
 	    strcmp(o.boot_id, me.boot_id) != 0 || strspn(me.boot_id, "0") == 36 ||
 	    o.pid_space == 0 || o.pid_space != me.pid_space)
 		return false;
-	switch (look_again(&o)) {
-	case RUNS:
+	if (still_runs(&o))
 		return false;
-	case ENDED:
-		return true;
-	case UNKNOWN:
-		break;
-	}
 	fd = (int)syscall(SYS_pidfd_open, (pid_t)o.pid, 0u);
 	/* After that: a pid that is another process's by now has another start time. */
 	gone = is_gone(&o);

@@ -156,7 +156,7 @@ struct hf3fs_request {
 		struct {
 			const int64_t *v; /* [n] the tenant's */
 			uint32_t n;
-			struct skv_portions each; /* one key at a time */
+			struct skv_portions each; /* portions of one key */
 			bool prefix;     /* only the keys before the first miss */
 			/* The first rank's locations are returned: the others' need no lease. */
 			bool only_first;

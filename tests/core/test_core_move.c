@@ -289,7 +289,7 @@ static void test_a_deleted_block_is_not_moved(void **state)
 	env_keys(keys, 3, 1, 4);
 	assert_int_equal(env_delete(&e, keys, 3, &deleted), SKV_OK);
 	assert_int_equal(deleted, 3);
-	put(&e, 5, 1, 2000); /* one of the deleted blocks comes back, with other bytes, in "t" */
+	put(&e, 5, 1, 2000); /* a deleted block comes back, with other bytes, in "t" */
 	assert_int_equal(finish(&e, id, n, n, &f), SKV_OK);
 	assert_int_equal(f.moved, KEYS - 3);
 	assert_int_equal(f.failed, 3);
